@@ -25,7 +25,9 @@ def tree_seconds(*roots: int) -> float:
     return sum(used[pid][1] for pid in found if pid in used) / _TICKS
 
 
-def measure_in_turn(*calls: Callable[[], object], runs: int, roots: tuple[int, ...] = ()) -> list[dict[str, float]]:
+def measure_in_turn(
+    *calls: Callable[[], object], runs: int, roots: tuple[int, ...] = ()
+) -> list[dict[str, float]]:
     """Milliseconds on the clock, and of processor time here and below the given processes: medians of runs in turn."""
     taken: list[list[tuple[float, float]]] = [[] for _ in calls]
     for _ in range(runs):
@@ -34,6 +36,10 @@ def measure_in_turn(*calls: Callable[[], object], runs: int, roots: tuple[int, .
             call()
             times.append((perf_counter() - start, tree_seconds(os.getpid(), *roots) - before))
     return [
-        {"value": 1e3 * median(wall for wall, _ in times), "processor": 1e3 * median(cpu for _, cpu in times), "runs": runs}
+        {
+            "value": 1e3 * median(wall for wall, _ in times),
+            "processor": 1e3 * median(cpu for _, cpu in times),
+            "runs": runs,
+        }
         for times in taken
     ]

@@ -63,17 +63,29 @@ class Environment:
         if not wanted or (stamp.exists() and stamp.read_text() == wanted):
             return None
         print(f"installing {', '.join(self.requirements)}", flush=True)
-        pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.requirements]
+        pip = [
+            self.python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *self.requirements,
+        ]
         for command in ([sys.executable, "-m", "venv", "--clear", str(self.folder)], pip):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                print(done.stderr, file=sys.stderr)  # names hosts and paths, so it stays out of the results
+                print(
+                    done.stderr, file=sys.stderr
+                )  # names hosts and paths, so it stays out of the results
                 return f"could not install {' '.join(self.requirements)}"
         stamp.write_text(wanted)
         return None
 
     def versions(self) -> dict[str, str]:
-        names = [re.split(r"[<>=!~\[]", requirement)[0].lower() for requirement in self.requirements] or ["sordino"]
+        names = [
+            re.split(r"[<>=!~\[]", requirement)[0].lower() for requirement in self.requirements
+        ] or ["sordino"]
         command = [self.python, "-c", VERSIONS, *names, "numpy", "scipy"]
         done = subprocess.run(command, capture_output=True, text=True)
         return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
@@ -84,11 +96,15 @@ class Environment:
     def measure(self, module: str) -> list[Row]:
         """Run one script; a crash or a timeout becomes a last row beside those already printed."""
         try:
-            done = subprocess.run(self.command(module), cwd=ROOT, capture_output=True, timeout=SCRIPT_SECONDS)
+            done = subprocess.run(
+                self.command(module), cwd=ROOT, capture_output=True, timeout=SCRIPT_SECONDS
+            )
             out, errors, code = done.stdout, done.stderr, done.returncode
         except subprocess.TimeoutExpired as late:
             out, errors, code = late.stdout or b"", b"stopped after %d seconds" % SCRIPT_SECONDS, 1
-        rows: list[Row] = [json.loads(line) for line in out.decode().splitlines() if line.startswith("{")]
+        rows: list[Row] = [
+            json.loads(line) for line in out.decode().splitlines() if line.startswith("{")
+        ]
         return self.named(module, Finished(rows, errors.decode(), code))
 
     def named(self, module: str, done: Finished) -> list[Row]:
@@ -107,7 +123,10 @@ def _without_paths(row: Row) -> Row:
 
 def environments() -> dict[str, Environment]:
     peers = tomllib.loads((HERE / "peers.toml").read_text())
-    found = {name: Environment(name, peer["title"], tuple(peer["requirements"])) for name, peer in peers.items()}
+    found = {
+        name: Environment(name, peer["title"], tuple(peer["requirements"]))
+        for name, peer in peers.items()
+    }
     return {"sordino": Environment("sordino", "Sordino", ()), **found}
 
 
@@ -126,27 +145,43 @@ def this_machine() -> dict[str, Any]:
 
 def commit() -> str:
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True
+        ).stdout.strip()
 
-    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "src") else "")
+    return git("rev-parse", "--short", "HEAD") + (
+        " with changes" if git("status", "--porcelain", "src") else ""
+    )
 
 
 def _in_turn(suite: str) -> tuple[str, ...]:
     """The scripts of a suite whose runs alternate."""
     if not (HERE / "suites" / suite / "settings.py").exists():
         return ()
-    return tuple(getattr(importlib.import_module(f"benchmarks.suites.{suite}.settings"), "IN_TURN", ()))
+    return tuple(
+        getattr(importlib.import_module(f"benchmarks.suites.{suite}.settings"), "IN_TURN", ())
+    )
 
 
 def measure_suite(name: str) -> None:
     known, rows, used = environments(), [], {}
     alternating, turns = _in_turn(name), []
-    scripts = sorted((HERE / "suites" / name).glob("*_*.py"), key=lambda path: (not path.stem.startswith("sordino"), path))
-    about = {"suite": name, "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "commit": commit(), "machine": this_machine()}
+    scripts = sorted(
+        (HERE / "suites" / name).glob("*_*.py"),
+        key=lambda path: (not path.stem.startswith("sordino"), path),
+    )
+    about = {
+        "suite": name,
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "commit": commit(),
+        "machine": this_machine(),
+    }
     for script in scripts:
         prefix = script.stem.split("_")[0]
         if prefix not in known:
-            sys.exit(f"{script.name}: no environment {prefix!r} in peers.toml; known are {', '.join(known)}.")
+            sys.exit(
+                f"{script.name}: no environment {prefix!r} in peers.toml; known are {', '.join(known)}."
+            )
         environment = known[prefix]
         failure = environment.install()
         print(f"{name}: {script.stem}" + (f": {failure}" if failure else ""), flush=True)
@@ -160,7 +195,10 @@ def measure_suite(name: str) -> None:
         else:
             rows += environment.measure(module)
     if turns:
-        print(f"{name}: {', '.join(module.rpartition('.')[2] for _, module in turns)} in turn", flush=True)
+        print(
+            f"{name}: {', '.join(module.rpartition('.')[2] for _, module in turns)} in turn",
+            flush=True,
+        )
         with tempfile.TemporaryDirectory() as scratch:
             commands = [environment.command(module) for environment, module in turns]
             done = measure_in_turn(commands, ROOT, Path(scratch), len(turns) * SCRIPT_SECONDS)
@@ -175,7 +213,11 @@ def measure_suite(name: str) -> None:
 def conditions(result: Row) -> str:
     where = result["machine"]
     machine = f"{where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB, {where['system']}"
-    versions = {f"{package} {version}" for used in result["versions"].values() for package, version in used.items()}
+    versions = {
+        f"{package} {version}"
+        for used in result["versions"].values()
+        for package, version in used.items()
+    }
     remark = f"| remark | {result['remark']} |\n" if "remark" in result else ""
     return f"""| | |
 |---|---|
@@ -194,15 +236,28 @@ def write_report() -> None:
         report = importlib.import_module(f"benchmarks.suites.{path.stem}.report")
         report.chart(result["rows"]).save(RESULTS / f"{path.stem}.png", scale_factor=1.5)
         picture = f"![{report.TITLE}](results/{path.stem}.png)\n"
-        parts += [f"## {report.TITLE}\n", conditions(result), picture, report.section(result["rows"])]
+        parts += [
+            f"## {report.TITLE}\n",
+            conditions(result),
+            picture,
+            report.section(result["rows"]),
+        ]
     (HERE / "RESULTS.md").write_text("\n".join(parts).rstrip() + "\n")
 
 
 def main() -> None:
     suites = sorted(path.parent.name for path in (HERE / "suites").glob("*/report.py"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", action="append", choices=suites, help="measure only this suite; may be repeated")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write RESULTS.md from results/*.json")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--suite", action="append", choices=suites, help="measure only this suite; may be repeated"
+    )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="measure nothing, write RESULTS.md from results/*.json",
+    )
     chosen = parser.parse_args()
     for name in () if chosen.report else chosen.suite or suites:
         measure_suite(name)

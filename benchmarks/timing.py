@@ -24,7 +24,12 @@ class Timing(NamedTuple):
 
     def rate(self, count: int) -> dict[str, float]:
         """Things per second, for a call that makes `count` of them."""
-        return {"value": count / self.seconds, "low": count / self.high, "high": count / self.low, "runs": self.runs}
+        return {
+            "value": count / self.seconds,
+            "low": count / self.high,
+            "high": count / self.low,
+            "runs": self.runs,
+        }
 
     def time(self, per_second: float) -> dict[str, float]:
         """Time per call in a unit of which a second holds `per_second`."""
@@ -54,7 +59,9 @@ def clock(call: Callable[[], object]) -> Timing:
     return clock_in_turn(call)[0]
 
 
-def clock_in_turn(*calls: Callable[[], object], runs: int = 15, budget_seconds: float = 20.0) -> list[Timing]:
+def clock_in_turn(
+    *calls: Callable[[], object], runs: int = 15, budget_seconds: float = 20.0
+) -> list[Timing]:
     """Time the calls in turn, so that a slow moment of the machine hits all of them; at least three runs each."""
     timers = [Timer(call) for call in calls]
     loops = [_loops(timer) for timer in timers]

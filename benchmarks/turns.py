@@ -76,9 +76,14 @@ class _Script:
             return Finished(self.rows, self._errors.read(), code)
 
 
-def measure_in_turn(commands: Sequence[Sequence[str]], folder: Path, scratch: Path, seconds: float) -> list[Finished]:
+def measure_in_turn(
+    commands: Sequence[Sequence[str]], folder: Path, scratch: Path, seconds: float
+) -> list[Finished]:
     """Run all scripts to their end, one at a time, run by run; each is stopped after so many seconds in all."""
-    scripts = [_Script(command, folder, seconds, scratch / f"errors_{i}.txt") for i, command in enumerate(commands)]
+    scripts = [
+        _Script(command, folder, seconds, scratch / f"errors_{i}.txt")
+        for i, command in enumerate(commands)
+    ]
     while waiting := [script for script in scripts if script.case is not None]:
         earliest = min(script.case for script in waiting if script.case is not None)
         for script in waiting:

@@ -33,7 +33,9 @@ def title(text: str) -> None:
     screen.print(Rule(f"[bold]{text}", align="left", style="dim"))
 
 
-def beside_truth(answer: so.Answer, truth: Mapping[object, float], show: Callable[[float], str]) -> None:
+def beside_truth(
+    answer: so.Answer, truth: Mapping[object, float], show: Callable[[float], str]
+) -> None:
     """The answer as a table, with the truth and whether the interval holds it."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
     (noisy,) = answer.estimates
@@ -57,7 +59,9 @@ def beside_truth(answer: so.Answer, truth: Mapping[object, float], show: Callabl
     left_out = [str(key) for key in truth if key not in keys]
     if left_out:
         small = ", ".join(f"{key} ({show(truth[key])})" for key in left_out)
-        screen.print(f"[dim]Not shown, as so few people live there that it could give somebody away: {small}.")
+        screen.print(
+            f"[dim]Not shown, as so few people live there that it could give somebody away: {small}."
+        )
 
 
 def opened(declaration: Path) -> so.Session:
@@ -78,11 +82,19 @@ def main() -> None:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     Witness().forget(str((OUTPUT / "visits.ledger").resolve()))
     declaration = write(OUTPUT)
-    truth: Any = pq.read_table(OUTPUT / "visits.parquet").to_pandas()  # known here only because the table is made up
+    truth: Any = pq.read_table(
+        OUTPUT / "visits.parquet"
+    ).to_pandas()  # known here only because the table is made up
     title("A hospital has a table")
-    screen.print(f"{len(truth):,} visits of {truth.patient_id.nunique():,} made-up patients, in {OUTPUT}/visits.parquet.")
-    screen.print(f"Its owner declares once who is protected, what is public, and a budget, in {declaration}:\n")
-    screen.print(Syntax(declaration.read_text(), "toml", background_color="default", word_wrap=True))
+    screen.print(
+        f"{len(truth):,} visits of {truth.patient_id.nunique():,} made-up patients, in {OUTPUT}/visits.parquet."
+    )
+    screen.print(
+        f"Its owner declares once who is protected, what is public, and a budget, in {declaration}:\n"
+    )
+    screen.print(
+        Syntax(declaration.read_text(), "toml", background_color="default", word_wrap=True)
+    )
 
     with opened(declaration) as session:
         title("An analyst looks at the price first: free, and no data are read")
@@ -116,7 +128,9 @@ def main() -> None:
         title("A budget that cannot be talked out of it")
         again = session.sql(WARDS, epsilon=0.25, request_id="visits-by-ward")
         assert again.to_json() == wards.to_json()
-        screen.print("The first question again, under the same request id: the same bytes, and nothing charged.")
+        screen.print(
+            "The first question again, under the same request id: the same bytes, and nothing charged."
+        )
         try:
             session.sql(WARDS, epsilon=10)
         except so.errors.BudgetExceeded as refusal:
@@ -131,7 +145,9 @@ def main() -> None:
     panels += [("Average cost of those over 65", cost, average), ("Median age", age, median)]
     draw(panels, OUTPUT / "answers.png")
     title("Go on")
-    screen.print(f"A picture of the four answers and the truth: {OUTPUT}/answers.png. And now yours, for example:\n")
+    screen.print(
+        f"A picture of the four answers and the truth: {OUTPUT}/answers.png. And now yours, for example:\n"
+    )
     ask = '"SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward"'
     for command in (
         f"budget {OUTPUT}/visits.toml",
@@ -149,7 +165,9 @@ def spent_and_left(session: so.Session) -> None:
         table.add_column(heading, justify="left" if heading == "question" else "right")
     for receipt in payments:
         pure = receipt.charge.pure
-        table.add_row(str(receipt.number), "-" if pure is None else f"{float(pure):g}", receipt.question)
+        table.add_row(
+            str(receipt.number), "-" if pure is None else f"{float(pure):g}", receipt.question
+        )
     screen.print(table)
     budget = session.dataset.budget
     assert budget is not None

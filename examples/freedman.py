@@ -19,8 +19,13 @@ SOURCES = ("training rows", "what the holdout says", "fresh rows: the truth")
 
 def draw(found: Freedman, path: Path) -> None:
     """Two panels with the same axes, saved as PNG."""
-    curves = (("a plain holdout", found.plain), ("so.Holdout: corrects what is off by about 5 % or more", found.guarded))
-    panels = alt.hconcat(*(panel(title, curve) for title, curve in curves), spacing=36).resolve_scale(x="shared", y="shared")
+    curves = (
+        ("a plain holdout", found.plain),
+        ("so.Holdout: corrects what is off by about 5 % or more", found.guarded),
+    )
+    panels = alt.hconcat(
+        *(panel(title, curve) for title, curve in curves), spacing=36
+    ).resolve_scale(x="shared", y="shared")
     heading = alt.TitleParams(
         "Freedman's paradox: a classifier for labels that are coin tosses",
         subtitle=f"{found.features:,} features of pure noise; {found.rows:,} rows to train, {found.rows:,} held out, "
@@ -30,7 +35,11 @@ def draw(found: Freedman, path: Path) -> None:
         subtitleFontSize=12,
         offset=16,
     )
-    picture = panels.properties(title=heading).configure_view(stroke=None).configure_legend(orient="bottom", title=None)
+    picture = (
+        panels.properties(title=heading)
+        .configure_view(stroke=None)
+        .configure_legend(orient="bottom", title=None)
+    )
     picture.save(str(path), scale_factor=1.5)
 
 
@@ -49,11 +58,20 @@ def panel(title: str, curve: Curve) -> Any:
         legend=alt.Legend(symbolType="stroke", symbolStrokeWidth=3, labelFontSize=12),
     )
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("features:Q", title="features that vote", axis=axis, scale=alt.Scale(domain=[0, 510])),
-        y=alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(zero=False), axis=alt.Axis(format="%", gridColor="#ececec")),
+        x=alt.X(
+            "features:Q", title="features that vote", axis=axis, scale=alt.Scale(domain=[0, 510])
+        ),
+        y=alt.Y(
+            "accuracy:Q",
+            title="accuracy",
+            scale=alt.Scale(zero=False),
+            axis=alt.Axis(format="%", gridColor="#ececec"),
+        ),
         color=colour,
     )
-    layers = alt.layer(base.mark_line(strokeWidth=2.5), base.mark_point(filled=True, size=32, opacity=1))
+    layers = alt.layer(
+        base.mark_line(strokeWidth=2.5), base.mark_point(filled=True, size=32, opacity=1)
+    )
     return layers.properties(width=340, height=260, title=alt.TitleParams(title, anchor="start"))
 
 

@@ -9,7 +9,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics"]
-CITIES = ["Bern", "Thun", "Biel", "Langenthal", "Burgdorf", "Spiez", "Aarberg", "Wangen", "Meiringen", "Saanen", "Guttannen"]
+CITIES = [
+    "Bern",
+    "Thun",
+    "Biel",
+    "Langenthal",
+    "Burgdorf",
+    "Spiez",
+    "Aarberg",
+    "Wangen",
+    "Meiringen",
+    "Saanen",
+    "Guttannen",
+]
 
 DECLARATION = """\
 # Written by the owner; nothing in it was computed from the data.
@@ -46,7 +58,12 @@ def visits(patients: int = 62_000) -> pa.Table:
     cost = np.round(np.minimum(rng.gamma(1.6, 300, size) * (1 + (ward == 4) * 1.5), 8000), 2)
     day = np.datetime64("2025-01-01") + rng.integers(0, 365, size)
     order = rng.permutation(size)
-    columns = {"patient_id": patient, "age": age, "ward": np.array(WARDS)[ward], "city": np.array(CITIES)[home]}
+    columns = {
+        "patient_id": patient,
+        "age": age,
+        "ward": np.array(WARDS)[ward],
+        "city": np.array(CITIES)[home],
+    }
     return pa.table(columns | {"cost": cost, "day": day}).take(pa.array(order))
 
 

@@ -44,7 +44,9 @@ class Plug:
         self.duckdb.expect_unchanged()
 
     @contextmanager
-    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
+    def snapshot(
+        self, statements: Sequence[Statement] = (), deadline: float | None = None
+    ) -> Iterator[Run]:
         """As DuckDB does."""
         with self.duckdb.snapshot(statements):
             yield self.run

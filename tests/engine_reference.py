@@ -53,7 +53,11 @@ class Bench:
     def load(self, declared: Mapping[str, Table], rows: Mapping[str, pa.Table]) -> None:
         """From now on these are the rows of the declared tables, which pass the gate as always."""
         for place, (name, table) in enumerate(rows.items()):
-            enter(self.engine._connection, replace(declared[name], source=Source("frame", frame=table)), place)
+            enter(
+                self.engine._connection,
+                replace(declared[name], source=Source("frame", frame=table)),
+                place,
+            )
 
     @staticmethod
     def printed(plan: Plan) -> list[Statement]:
@@ -62,7 +66,10 @@ class Bench:
 
     def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
         """What the real engine and `exact_groups` make of the loaded tables."""
-        groups = exact_groups(plan, [self.engine.run(s) for s in (plan.statements if statements is None else statements)])
+        groups = exact_groups(
+            plan,
+            [self.engine.run(s) for s in (plan.statements if statements is None else statements)],
+        )
         return named_only(plan, exactly(groups))
 
 
@@ -95,7 +102,9 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     for release in joint.sums:
         unit = release.unit // units[release.name]
         for (*key, w), vector in sums.vectors[release.name].items():
-            own = centred(partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector))
+            own = centred(
+                partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector)
+            )
             tables[w].vectors[release.name][tuple(key)] = own
     for name, cells in sums.cells.items():
         for (*key, w), counts in cells.items():
@@ -128,7 +137,10 @@ class _Line:
 
 
 def reference(
-    plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
+    plan: Plan,
+    dataset: Dataset,
+    rows: Iterable[Mapping[str, Any]],
+    public: Mapping[str, Sequence[Any]],
 ) -> Exactly:
     """The exact sums of a plan over the rows of its first table; `public` holds the rows of all others."""
     return reference_of_tables(plan, dataset, {lookups(plan.query)[0]: list(rows), **public})
@@ -168,13 +180,26 @@ def _beyond(plan: Plan, lines: list[_Line]) -> tuple[int, ...] | None:
         release, partial = releases.get(f"s{term.name}"), term.partial
         own: dict[Any, dict[Cells, list[Vector]]] = defaultdict(lambda: defaultdict(list))
         for line in lines:
-            cells = () if release is None else (evaluate(argument, line.row) for argument in _arguments(release))
+            cells = (
+                ()
+                if release is None
+                else (evaluate(argument, line.row) for argument in _arguments(release))
+            )
             vector = _row_vector(partial, *cells)
             if vector is not None:
                 own[line.person][line.key].append(vector)
-        row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
+        row = max(
+            (
+                max(abs(grid.first), abs(grid.last))
+                for grid in partial.grids
+                if partial.bounding == "clip"
+            ),
+            default=1,
+        )
         quota = _quota(plan, partial.bounding, None if release is None else plan.price.family)
-        weigh = _person_weight(quota, max(row, 1), "laplace" if release is None else plan.price.family)
+        weigh = _person_weight(
+            quota, max(row, 1), "laplace" if release is None else plan.price.family
+        )
         bound, nodes = quota.total * max(row, 1), [0, 1, 4, 16]
         at = [Fraction(0)] * 4
         for groups in own.values():
@@ -193,7 +218,9 @@ def _beyond(plan: Plan, lines: list[_Line]) -> tuple[int, ...] | None:
         (grid,), release = term.partial.grids, releases[f"s{term.name}"]
         for end in (grid.first, grid.last):
             ((argument, *_), part) = _arguments(release), 1 if measure.by_row else WEIGHT // 4
-            there = [line.person for line in lines if _steps(grid, evaluate(argument, line.row)) == end]
+            there = [
+                line.person for line in lines if _steps(grid, evaluate(argument, line.row)) == end
+            ]
             numbers.append(part * len(there if measure.by_row else set(there)))
     return tuple(numbers)
 
@@ -210,7 +237,9 @@ def _lines(plan: Plan, dataset: Dataset, raw: Raw) -> Iterable[_Line]:
     rows, first = relation(query.source, dataset, raw)
     rows = filtered(rows, first, query.where, dataset, raw)
     for number, (person, row) in enumerate(rows.named_rows(first)):
-        key = tuple(_cell(known, evaluate(k, row)) for known, k in zip(plan.keys, query.keys, strict=True))
+        key = tuple(
+            _cell(known, evaluate(k, row)) for known, k in zip(plan.keys, query.keys, strict=True)
+        )
         if None not in key:
             yield _Line(number if rows.public else person, key, row)
 
@@ -221,8 +250,14 @@ def _cell(key: Key, value: Any) -> Any:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return key.cells[key.values.index(value)] if value in key.values else None
-    step = next((Fraction(v) / n for v, n in zip(key.values, key.cells, strict=True) if n), Fraction(1))  # type: ignore[arg-type]
-    steps = Fraction(value) / step if isinstance(value, int) else Fraction(math.floor(value / float(step) + 0.5))
+    step = next(
+        (Fraction(v) / n for v, n in zip(key.values, key.cells, strict=True) if n), Fraction(1)
+    )  # type: ignore[arg-type]
+    steps = (
+        Fraction(value) / step
+        if isinstance(value, int)
+        else Fraction(math.floor(value / float(step) + 0.5))
+    )
     nearest = min(max(math.floor(steps + Fraction(1, 2)), min(key.cells)), max(key.cells))
     return nearest if nearest in key.cells else None
 
@@ -247,7 +282,10 @@ def _steps(grid: Grid, value: bool | int | float | None) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool | int):
-        return min(max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first), grid.last)
+        return min(
+            max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first),
+            grid.last,
+        )
     moved = value / float(grid.step) + 0.5
     if math.isinf(moved):
         return grid.last if moved > 0 else grid.first
@@ -261,8 +299,15 @@ def _row_vector(partial: Partial, value: Any = None, other: Any = None) -> Vecto
             both = _steps(y_grid, value), _steps(x_grid, other)
             rest = (0,) if others else ()
             if None in both:
-                return (*(0,) * (degree + 1) ** 2, (y_grid.cells * x_grid.cells) ** degree) if others else None
-            y, x = (_polynomials(grid, k or 0, degree) for grid, k in zip((y_grid, x_grid), both, strict=True))
+                return (
+                    (*(0,) * (degree + 1) ** 2, (y_grid.cells * x_grid.cells) ** degree)
+                    if others
+                    else None
+                )
+            y, x = (
+                _polynomials(grid, k or 0, degree)
+                for grid, k in zip((y_grid, x_grid), both, strict=True)
+            )
             return (*(a * b for a in x for b in y), *rest)
         case Persons():
             return (1,)
@@ -308,7 +353,11 @@ def _vectors(
         if vector is not None:
             own[line.person, line.key].append(vector)
     if plan.whose.by_row:
-        return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
+        return _add(
+            (key, tuple(unit * v for v in vector))
+            for (_, key), vectors in own.items()
+            for vector in vectors
+        )
     quota = _quota(plan, partial.bounding, plan.price.family)
     bounded = {at: _bounded(quota, partial, vectors) for at, vectors in own.items()}
     sizes: dict[Any, list[int]] = defaultdict(list)
@@ -316,7 +365,14 @@ def _vectors(
         sizes[person].append(size)
     if partial.bounding == "once":
         sizes = {person: [1] * g for person, (_, g) in weights.items()}
-    row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
+    row = max(
+        (
+            max(abs(grid.first), abs(grid.last))
+            for grid in partial.grids
+            if partial.bounding == "clip"
+        ),
+        default=1,
+    )
     weigh = _person_weight(quota, max(row, 1), plan.price.family)
     whole = {person: weigh(all_) if quota.scaled else unit for person, all_ in sizes.items()}
     return _add(
@@ -325,7 +381,9 @@ def _vectors(
     )
 
 
-def _bounded(quota: _Quota, partial: Partial, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
+def _bounded(
+    quota: _Quota, partial: Partial, vectors: list[Vector]
+) -> tuple[Vector, int, tuple[int, int]]:
     """One person's share of one group, what it weighs, and the fraction to which it is scaled within the group."""
     most, n = quota.each, len(vectors)
     total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
@@ -356,8 +414,15 @@ def _quota(plan: Plan, bounding: str, family: str | None) -> _Quota:
     """
     given, possible = plan.who.bounds, plan.who.possible
     rows = math.inf if given.rows is None else given.rows
-    groups = min(math.inf if given.groups is None else given.groups, math.inf if possible is None else possible)
-    each = 1 if bounding == "once" else min(rows, math.inf if given.per_group is None else given.per_group)
+    groups = min(
+        math.inf if given.groups is None else given.groups,
+        math.inf if possible is None else possible,
+    )
+    each = (
+        1
+        if bounding == "once"
+        else min(rows, math.inf if given.per_group is None else given.per_group)
+    )
     total = min(rows, each * groups)
     if family != "gaussian" and bounding != "once" and total == rows:
         each = rows
@@ -374,11 +439,17 @@ def _person_weight(quota: _Quota, row: int, family: str) -> Callable[[list[int]]
 
     def laplace(sizes: list[int]) -> int:
         unit = max(1, most >> 20)
-        return min(WEIGHT, WEIGHT * (quota.total * row // unit) // max(1, sum(-(-size // unit) for size in sizes)))
+        return min(
+            WEIGHT,
+            WEIGHT * (quota.total * row // unit) // max(1, sum(-(-size // unit) for size in sizes)),
+        )
 
     def gaussian(sizes: list[int]) -> int:
         unit = max(1, most >> (28 - (full + bool(rest)).bit_length()) // 2)
-        squares, bound = sum((-(-size // unit)) ** 2 for size in sizes), (full * quota.each**2 + rest**2) * row**2
+        squares, bound = (
+            sum((-(-size // unit)) ** 2 for size in sizes),
+            (full * quota.each**2 + rest**2) * row**2,
+        )
         return min(WEIGHT, math.isqrt(WEIGHT**2 * (bound // unit**2) // max(1, squares)))
 
     return laplace if family == "laplace" else gaussian
@@ -405,11 +476,17 @@ def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dic
             weight = _person_weight(quota, 1, "laplace")(sizes) if quota.scaled else WEIGHT
             weight = weight * min(n, quota.each) // n
             totals[key] += Counter({k: c * weight for k, c in counts.items()})
-    return {key: {k: w for k, w in counts.items() if w} for key, counts in totals.items() if any(counts.values())}
+    return {
+        key: {k: w for k, w in counts.items() if w}
+        for key, counts in totals.items()
+        if any(counts.values())
+    }
 
 
 def _add(items: Iterable[tuple[Cells, Vector]]) -> dict[Cells, Vector]:
     totals: dict[Cells, Vector] = {}
     for key, vector in items:
-        totals[key] = tuple(a + b for a, b in zip(totals.get(key, (0,) * len(vector)), vector, strict=True))
+        totals[key] = tuple(
+            a + b for a, b in zip(totals.get(key, (0,) * len(vector)), vector, strict=True)
+        )
     return {key: vector for key, vector in totals.items() if any(vector)}

@@ -112,7 +112,11 @@ def batch_law(protocol: Any, value: Any) -> Law:
 
 def speaks_for(protocol: Any, report: Hashable) -> list[int]:
     """The supports of one report, one entry for each category."""
-    column: Any = np.frombuffer(report, np.uint8)[None, :] if isinstance(report, bytes) else np.array([report], np.int64)
+    column: Any = (
+        np.frombuffer(report, np.uint8)[None, :]
+        if isinstance(report, bytes)
+        else np.array([report], np.int64)
+    )
     return [int(c) for c in protocol.supports(column)]
 
 

@@ -26,21 +26,30 @@ def run_console(block: str, page: str) -> None:
     for line in block.splitlines():
         if line.startswith("$ "):
             done = subprocess.run(
-                shlex.split(line[2:]), capture_output=True, text=True, env={**os.environ, "PATH": path}, timeout=60
+                shlex.split(line[2:]),
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PATH": path},
+                timeout=60,
             )
             assert done.returncode == 0, f"{page}: {line}\n{done.stdout}\n{done.stderr}"
 
 
 def form(text: str) -> str:
     """What stays of an output when noise changes its numbers, and they change how wide its columns are."""
-    return "\n".join(" ".join(re.sub("─+", "─", NUMBER.sub("#", line)).split()) for line in text.strip().splitlines())
+    return "\n".join(
+        " ".join(re.sub("─+", "─", NUMBER.sub("#", line)).split())
+        for line in text.strip().splitlines()
+    )
 
 
 def compare(shown: str, printed: str, page: str) -> None:
     """An output below a Python block is what that prints, but for its numbers; dots at its end stand for more of it."""
     whole = not shown.rstrip().endswith("...")
     wanted, found = form(shown.rstrip().removesuffix("...")), form(printed)
-    assert wanted == found if whole else found.startswith(wanted), f"{page} shows\n{shown}\nbut prints\n{printed}"
+    assert wanted == found if whole else found.startswith(wanted), (
+        f"{page} shows\n{shown}\nbut prints\n{printed}"
+    )
 
 
 def run_page(page: Path) -> dict[str, object]:

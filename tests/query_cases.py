@@ -42,10 +42,28 @@ _FLOATS = [
     (3, 4, None),
     (-1e150, 1e150, None),
 ]
-_DAYS = [(date(2020, 1, 1), date(2020, 3, 10)), (date(2019, 2, 3), date(2021, 7, 9)), (date(2020, 2, 29), date(2020, 2, 29))]
+_DAYS = [
+    (date(2020, 1, 1), date(2020, 3, 10)),
+    (date(2019, 2, 3), date(2021, 7, 9)),
+    (date(2020, 2, 29), date(2020, 2, 29)),
+]
 _FAR = (date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31))
 _WHOLE = (0, 1, -1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
-_REAL = (0.0, -0.0, 0.5, -0.5, 0.1, 5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan, 2.0**63, 0.49999999999999994)
+_REAL = (
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    0.1,
+    5e-324,
+    1e308,
+    -1e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+    2.0**63,
+    0.49999999999999994,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,9 @@ class World:
 
     def table(self, rows: Rows) -> pa.Table:
         """Rows as an Arrow table."""
-        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in self.types.items()})
+        return pa.table(
+            {name: pa.array([row[name] for row in rows], kind) for name, kind in self.types.items()}
+        )
 
     def dataset(self, table: pa.Table) -> Dataset:
         """The declaration of a source."""
@@ -74,7 +94,12 @@ class World:
         if self.person:
             private |= self.limits.given
         types = {"ward": pa.string(), "floor": pa.int64(), "wing": pa.string()}
-        lookup = pa.table({name: pa.array([row[name] for row in self.lookup], kind) for name, kind in types.items()})
+        lookup = pa.table(
+            {
+                name: pa.array([row[name] for row in self.lookup], kind)
+                for name, kind in types.items()
+            }
+        )
         columns = {
             "ward": {"type": "category", "values": list(WARDS)},
             "floor": {"type": "int", "min": 0, "max": 12},
@@ -89,7 +114,12 @@ class World:
         return (column["min"], column["max"]) if "min" in column else None
 
 
-_ID_TYPES = {"int": pa.int64(), "text": pa.string(), "decimal": pa.decimal128(38, 2), "bytes": pa.binary()}
+_ID_TYPES = {
+    "int": pa.int64(),
+    "text": pa.string(),
+    "decimal": pa.decimal128(38, 2),
+    "bytes": pa.binary(),
+}
 _IDS: dict[str, list[Any]] = {
     "int": [0, 1, -1, 2**63 - 1, -(2**63), 7, 8, 9],
     "text": ["", "ann", "Ann", "ann ", "bo", "NULL", "Zoë", "q" * 200],
@@ -105,13 +135,16 @@ def random_world(rng: random.Random) -> World:
     d = rng.choice([*_DAYS, None])
     columns: dict[str, dict[str, Any]] = {
         "x": {"type": "int"} | ({} if x is None else {"min": x[0], "max": x[1]}),
-        "y": {"type": "float"} | ({} if y is None else {"min": y[0], "max": y[1]} | ({"step": y[2]} if y[2] else {})),
+        "y": {"type": "float"}
+        | ({} if y is None else {"min": y[0], "max": y[1]} | ({"step": y[2]} if y[2] else {})),
         "b": {"type": "bool"},
         "c": {"type": "category", "values": list(WARDS)},
         "k": {"type": "category", "values": list(CODES)},
-        "t": {"type": "text"} | ({"max_length": rng.choice([1, 3, 80])} if rng.random() < 0.5 else {}),
+        "t": {"type": "text"}
+        | ({"max_length": rng.choice([1, 3, 80])} if rng.random() < 0.5 else {}),
         "d": {"type": "date"} | ({} if d is None else {"min": d[0], "max": d[1]}),
-        "m": {"type": "datetime"} | ({} if d is None else {"min": _moment(d[0]), "max": _moment(d[1], 23, 30)}),
+        "m": {"type": "datetime"}
+        | ({} if d is None else {"min": _moment(d[0]), "max": _moment(d[1], 23, 30)}),
     }
     for column in columns.values():
         if rng.random() < 0.3:
@@ -144,7 +177,15 @@ def random_world(rng: random.Random) -> World:
 def random_bounds(rng: random.Random) -> Bounds:
     """One of the seven combinations of three bounds; those under which little can be asked are rare."""
     rows, per_group, groups = rng.randint(1, 9), rng.randint(1, 5), rng.randint(1, 4)
-    kinds = ["rows", "rows groups", "rows per_group", "per_group groups", "rows per_group groups", "per_group", "groups"]
+    kinds = [
+        "rows",
+        "rows groups",
+        "rows per_group",
+        "per_group groups",
+        "rows per_group groups",
+        "per_group",
+        "groups",
+    ]
     kind = rng.choices(kinds, [4, 4, 4, 4, 6, 2, 1])[0].split()
     drawn = {"rows": rows, "per_group": per_group, "groups": groups}
     return Bounds(**{name: bound for name, bound in drawn.items() if name in kind})
@@ -169,13 +210,32 @@ def random_cell(rng: random.Random, world: World, name: str, missing: float = 0.
     match name:
         case "x":
             low, high = limits or (-100, 100)
-            near = [low, high, low, high, low - 1, high + 1, rng.randint(low, high), rng.randint(low, high)]
+            near = [
+                low,
+                high,
+                low,
+                high,
+                low - 1,
+                high + 1,
+                rng.randint(low, high),
+                rng.randint(low, high),
+            ]
             fitting = [v for v in (*near, rng.choice(_WHOLE)) if _fits(kind, v)]
             return rng.choice(fitting) if fitting else 0
         case "y":
             low, high = limits or (-100.0, 100.0)
             return float(
-                rng.choice([low, high, low, high, rng.uniform(low, high), rng.uniform(low, high), rng.choice(_REAL)])
+                rng.choice(
+                    [
+                        low,
+                        high,
+                        low,
+                        high,
+                        rng.uniform(low, high),
+                        rng.uniform(low, high),
+                        rng.choice(_REAL),
+                    ]
+                )
             )
         case "b":
             return rng.random() < 0.5
@@ -190,7 +250,9 @@ def random_cell(rng: random.Random, world: World, name: str, missing: float = 0.
             if rng.random() < 0.2:
                 day = rng.choice(_FAR)
             else:
-                day = date(first.year, first.month, first.day) + timedelta(rng.randint(0, (last - first).days))
+                day = date(first.year, first.month, first.day) + timedelta(
+                    rng.randint(0, (last - first).days)
+                )
             return day if name == "d" else _moment(day, rng.randint(0, 23), rng.randint(0, 59))
 
 
@@ -208,7 +270,11 @@ def extreme_row(rng: random.Random, world: World, end: int) -> dict[str, Any]:
 def own_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     """The rows of one person, without the id: few and random, or many, in many groups, at the ends of the limits."""
     if not world.person:
-        return [extreme_row(rng, world, rng.randint(0, 1)) if rng.random() < 0.5 else _random_row(rng, world)]
+        return [
+            extreme_row(rng, world, rng.randint(0, 1))
+            if rng.random() < 0.5
+            else _random_row(rng, world)
+        ]
     style = rng.random()
     if style < 0.4:
         return [_random_row(rng, world) for _ in range(rng.randint(1, 4))]
@@ -240,7 +306,9 @@ def random_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     if not world.person:
         rows = [row for _ in range(rng.randint(1, 25)) for row in own_rows(rng, world)]
     else:
-        for person in rng.sample(_ids(world)[:-1], rng.randint(1, 6)):  # the last id is kept for newcomers
+        for person in rng.sample(
+            _ids(world)[:-1], rng.randint(1, 6)
+        ):  # the last id is kept for newcomers
             rows += _named(own_rows(rng, world), person)
         rows += _named([_random_row(rng, world) for _ in range(rng.randint(0, 3))], None)
     rng.shuffle(rows)
@@ -279,12 +347,22 @@ class Questions:
     def one(self) -> Query:
         """A question: one to three aggregates, up to two keys, perhaps a condition and a lookup."""
         joined = self.rng.random() < 0.2
-        keys = tuple(dict.fromkeys(self.key(joined) for _ in range(self.rng.choice([0, 0, 1, 1, 2]))))
-        aggregates = list(dict.fromkeys(self.aggregate(joined) for _ in range(self.rng.choice([1, 1, 2, 3]))))
+        keys = tuple(
+            dict.fromkeys(self.key(joined) for _ in range(self.rng.choice([0, 0, 1, 1, 2])))
+        )
+        aggregates = list(
+            dict.fromkeys(self.aggregate(joined) for _ in range(self.rng.choice([1, 1, 2, 3])))
+        )
         where = self.truth(2, joined) if self.rng.random() < 0.4 else None
-        joins = (Lookup("wards", ((Column("c"), "ward"),), self.rng.choice(["left", "inner"])),) if joined else ()
+        joins = (
+            (Lookup("wards", ((Column("c"), "ward"),), self.rng.choice(["left", "inner"])),)
+            if joined
+            else ()
+        )
         values: list[Expression | Aggregate] = [*keys, *aggregates]
-        return asked("data", tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys, joins)
+        return asked(
+            "data", tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys, joins
+        )
 
     def aggregate(self, joined: bool) -> Aggregate:
         """One aggregate."""
@@ -317,12 +395,18 @@ class Questions:
             case "count_of":
                 return Aggregate("count", (Column(rng.choice(list(self.world.columns))),))
             case "persons":
-                return Aggregate("count_distinct", (Column("id"),)) if self.world.person else Aggregate("count")
+                return (
+                    Aggregate("count_distinct", (Column("id"),))
+                    if self.world.person
+                    else Aggregate("count")
+                )
             case "sum_if" | "avg_if":
                 return Aggregate(name[:3], (self.truth(1, joined),))
             case "quantile":
                 return Aggregate(
-                    name, (self.bounded(joined),), rng.choice([Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+                    name,
+                    (self.bounded(joined),),
+                    rng.choice([Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)]),
                 )
             case "covar_samp" | "corr" | "regr_slope":
                 return Aggregate(name, (self.bounded(joined), self.bounded(joined)))
@@ -350,7 +434,10 @@ class Questions:
             Call("||", (Column("c"), Call("coalesce", (Column("c"), Literal("-"))))),
         ]
         if joined:
-            choices += [Column("wing", "wards"), Call("bucket", (Column("floor", "wards"), Literal(5)))]
+            choices += [
+                Column("wing", "wards"),
+                Call("bucket", (Column("floor", "wards"), Literal(5))),
+            ]
         x, y, d = (self.world.bounds(name) for name in "xyd")
         if x is not None and x[1] - x[0] <= 1000:
             choices.append(Call("bucket", (Column("x"), Literal(max(1, (x[1] - x[0]) // 6)))))
@@ -361,7 +448,10 @@ class Questions:
                 Call("date_trunc", (Literal("month"), Column("d"))),
                 Call("date_trunc", (Literal("month"), Column("m"))),
                 Call("time_bucket", (Literal("5 weeks"), Column("d"))),
-                Call("time_bucket", (Literal("2 months"), Call("cast", (Literal("date"), Column("m"))))),
+                Call(
+                    "time_bucket",
+                    (Literal("2 months"), Call("cast", (Literal("date"), Column("m")))),
+                ),
             ]
         return rng.choice(choices)
 
@@ -374,8 +464,16 @@ class Questions:
                 return Column(name)
         inner = self.number(2, joined)
         if self.rng.random() < 0.3:
-            return Call("clamp", (inner, Literal(low), Literal(low + self.rng.choice([1, 10, 5000]))))
-        return Call("least", (Call("greatest", (inner, Literal(low))), Literal(low + self.rng.choice([1, 10, 5000]))))
+            return Call(
+                "clamp", (inner, Literal(low), Literal(low + self.rng.choice([1, 10, 5000])))
+            )
+        return Call(
+            "least",
+            (
+                Call("greatest", (inner, Literal(low))),
+                Literal(low + self.rng.choice([1, 10, 5000])),
+            ),
+        )
 
     def number(self, depth: int, joined: bool) -> Expression:
         """A number, perhaps without bounds."""
@@ -410,11 +508,20 @@ class Questions:
             case "neg" | "abs" | "floor" | "ceil":
                 return Call(name, (sub[0],))
             case "case":
-                return Case(((self.truth(depth - 1, joined), sub[0]),), sub[1] if rng.random() < 0.6 else Literal(None))
+                return Case(
+                    ((self.truth(depth - 1, joined), sub[0]),),
+                    sub[1] if rng.random() < 0.6 else Literal(None),
+                )
             case "length":
                 return Call("length", (Column("t"),))
             case "part":
-                return Call("date_part", (Literal(rng.choice(["year", "month", "day", "doy"])), Column(rng.choice("dm"))))
+                return Call(
+                    "date_part",
+                    (
+                        Literal(rng.choice(["year", "month", "day", "doy"])),
+                        Column(rng.choice("dm")),
+                    ),
+                )
             case "%":
                 return Call("%", (Column("x"), Literal(rng.choice([2, 7]))))
             case _:
@@ -424,9 +531,15 @@ class Questions:
         """A condition."""
         rng: Any = self.rng
         if depth == 0:
-            simple: list[Expression] = [Column("b"), Call("=", (Column("c"), Literal("A"))), Call("is_null", (Column("t"),))]
+            simple: list[Expression] = [
+                Column("b"),
+                Call("=", (Column("c"), Literal("A"))),
+                Call("is_null", (Column("t"),)),
+            ]
             return simple[int(rng.randrange(3))]
-        name = rng.choice(["compare", "compare", "and", "or", "not", "in", "like", "day", "is_null"])
+        name = rng.choice(
+            ["compare", "compare", "and", "or", "not", "in", "like", "day", "is_null"]
+        )
         match name:
             case "compare":
                 sides = (self.number(depth - 1, joined), self.number(depth - 1, joined))
@@ -456,7 +569,11 @@ def side_by_side(world: World, tables: Sequence[Rows]) -> tuple[World, list[dict
     rows: list[dict[str, Any]] = []
     for w, table in enumerate(tables):
         for row in table:
-            named = {} if not world.person else {"id": None if row["id"] is None else f"{w}:{row['id']!r}"}
+            named = (
+                {}
+                if not world.person
+                else {"id": None if row["id"] is None else f"{w}:{row['id']!r}"}
+            )
             rows.append({**row, **named, "w": w})
     if world.person:
         types["id"] = pa.string()

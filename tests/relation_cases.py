@@ -33,10 +33,18 @@ _KEYS: dict[str, tuple[pa.DataType, Any]] = {
 _PEOPLE: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63), 7, 8, 9]),
     "text": (pa.string(), ["", "ann", "Ann", "ann ", "bo", "NULL", "Zoë", "q" * 200]),
-    "decimal": (pa.decimal128(38, 2), [Decimal(i) / 4 for i in range(-3, 4)] + [Decimal("9" * 36 + ".99")]),
+    "decimal": (
+        pa.decimal128(38, 2),
+        [Decimal(i) / 4 for i in range(-3, 4)] + [Decimal("9" * 36 + ".99")],
+    ),
     "bytes": (pa.binary(), [b"", b"\x00", b"\xff", b"a", b"A", b"a\x00", b"'", b"q" * 200]),
 }
-_STRANGER: dict[str, Any] = {"int": 4242, "text": "nobody", "decimal": Decimal(77), "bytes": b"nobody"}
+_STRANGER: dict[str, Any] = {
+    "int": 4242,
+    "text": "nobody",
+    "decimal": Decimal(77),
+    "bytes": b"nobody",
+}
 """A name that no person has."""
 
 
@@ -81,13 +89,17 @@ class World:
         """The types of the source's columns."""
         if table.kind == "public":
             return {"ward": pa.string(), "floor": pa.int64(), "wing": pa.string()}
-        found: dict[str, pa.DataType] = {name: table.cells.types[name] for name in table.columns if name != "w"}
+        found: dict[str, pa.DataType] = {
+            name: table.cells.types[name] for name in table.columns if name != "w"
+        }
         found |= {"w": pa.int64()} if self.joint else {}
         if table.person is not None:
             found[table.person] = pa.string() if self.joint else _PEOPLE[self.people[table.kind]][0]
         found |= dict.fromkeys(table.own, pa.string() if self.joint else self.key_type(table))
         if table.parent is not None:
-            found |= dict.fromkeys(table.child, pa.string() if self.joint else self.key_type(self.tables[table.parent]))
+            found |= dict.fromkeys(
+                table.child, pa.string() if self.joint else self.key_type(self.tables[table.parent])
+            )
         return found
 
     def key_type(self, table: Declared) -> pa.DataType:
@@ -97,7 +109,12 @@ class World:
     def frames(self, data: Mapping[str, Sequence[Row]]) -> dict[str, pa.Table]:
         """Data as the sources of the tables."""
         return {
-            name: pa.table({c: pa.array([row[c] for row in data[name]], kind) for c, kind in self.types(table).items()})
+            name: pa.table(
+                {
+                    c: pa.array([row[c] for row in data[name]], kind)
+                    for c, kind in self.types(table).items()
+                }
+            )
             for name, table in self.tables.items()
         }
 
@@ -114,7 +131,11 @@ class World:
             else:
                 entry |= table.cells.limits.given
                 if table.parent is None:
-                    entry |= {"unit": table.person, "persons": table.kind, "neighbors": self.neighbors[table.kind]}
+                    entry |= {
+                        "unit": table.person,
+                        "persons": table.kind,
+                        "neighbors": self.neighbors[table.kind],
+                    }
                 else:
                     named = zip(table.child, self.tables[table.parent].own, strict=True)
                     entry["via"] = {child: f"{table.parent}.{own}" for child, own in named}
@@ -124,7 +145,9 @@ class World:
     @property
     def plain(self) -> bool:
         """Whether persons and keys are only compared, so that they may get other names."""
-        return not any(name in table.columns for table in self.tables.values() for name in ("id", "a"))
+        return not any(
+            name in table.columns for table in self.tables.values() for name in ("id", "a")
+        )
 
     def of(self, kind: str) -> list[Declared]:
         """The tables of one kind of persons, parents before their children."""
@@ -140,7 +163,9 @@ _WARD_COLUMNS: dict[str, dict[str, Any]] = {
 
 def random_world(rng: random.Random) -> World:
     """Two to four tables: one with persons, and others with the same ones, with keys, other persons, or none."""
-    shape = rng.choice(["keys", "keys", "keys", "chain", "chain", "owned", "same", "same", "mixed", "rows"])
+    shape = rng.choice(
+        ["keys", "keys", "keys", "chain", "chain", "owned", "same", "same", "mixed", "rows"]
+    )
     own = ("a", "a2") if rng.random() < 0.3 else ("a",)
     child = tuple(f"r{i}" for i in range(len(own)))
     tables = [Declared("visits", "p", _cells(rng), "id", own if shape in ("keys", "chain") else ())]
@@ -156,21 +181,35 @@ def random_world(rng: random.Random) -> World:
     if shape in ("same", "mixed") or (shape == "keys" and rng.random() < 0.5):
         tables.append(Declared("people", "p", _cells(rng), rng.choice(["id", "who"])))
     if shape == "mixed":
-        tables.append(rng.choice([Declared("staff", "q", _cells(rng), "id"), Declared("events", "row", _cells(rng))]))
+        tables.append(
+            rng.choice(
+                [Declared("staff", "q", _cells(rng), "id"), Declared("events", "row", _cells(rng))]
+            )
+        )
     if shape == "rows":
         tables += [Declared("events", "row", _cells(rng)), Declared("deeds", "row", _cells(rng))]
     if len(tables) < 4 and rng.random() < 0.6:
         wards = replace(_cells(rng), columns=_WARD_COLUMNS)
         tables.append(Declared("wards", "public", wards))
-    if rng.random() < 0.15 and shape != "owned":  # the person's column may be declared like any other
-        tables[0] = replace(tables[0], cells=_with_column(tables[0].cells, "id", {"type": "int", "min": -5, "max": 8}))
+    if (
+        rng.random() < 0.15 and shape != "owned"
+    ):  # the person's column may be declared like any other
+        tables[0] = replace(
+            tables[0],
+            cells=_with_column(tables[0].cells, "id", {"type": "int", "min": -5, "max": 8}),
+        )
         people = "int"
     else:
         people = rng.choice(list(_PEOPLE))
     keys = rng.choice(list(_KEYS))
     if "a" in tables[0].own and keys == "int" and rng.random() < 0.4:
-        tables[0] = replace(tables[0], cells=_with_column(tables[0].cells, "a", {"type": "int", "min": -50, "max": 900}))
-    relations = {kind: rng.choice(["add_remove", "replace"]) for kind in ("p", "q", "events", "deeds")}
+        tables[0] = replace(
+            tables[0],
+            cells=_with_column(tables[0].cells, "a", {"type": "int", "min": -50, "max": 900}),
+        )
+    relations = {
+        kind: rng.choice(["add_remove", "replace"]) for kind in ("p", "q", "events", "deeds")
+    }
     lookup = [
         {
             "ward": rng.choice(["A", "A", *WARDS, None, "D"]),
@@ -197,8 +236,12 @@ def _bounds(rng: random.Random) -> Bounds:
     return found if found.total is not None else replace(found, rows=rng.randint(1, 9))
 
 
-def _with_column(cells: query_cases.World, name: str, column: Mapping[str, Any]) -> query_cases.World:
-    return replace(cells, columns={**cells.columns, name: column}, types={**cells.types, name: pa.int64()})
+def _with_column(
+    cells: query_cases.World, name: str, column: Mapping[str, Any]
+) -> query_cases.World:
+    return replace(
+        cells, columns={**cells.columns, name: column}, types={**cells.types, name: pa.int64()}
+    )
 
 
 # data
@@ -258,10 +301,18 @@ def bundle(rng: random.Random, world: World, kind: str, person: Any, keys: Keys)
             mine = world.tables[table.parent].own
             for mother in mothers:
                 named = {child: mother[key] for child, key in zip(table.child, mine, strict=True)}
-                rows += [{**row, **named} for row in _cells_of(rng, table)[: rng.choice([0, 1, 2, 7])]]
+                rows += [
+                    {**row, **named} for row in _cells_of(rng, table)[: rng.choice([0, 1, 2, 7])]
+                ]
         own = []
         for row in rows:
-            key = (person,) if table.by_person else keys.fresh(rng, len(table.own)) if table.own else ()
+            key = (
+                (person,)
+                if table.by_person
+                else keys.fresh(rng, len(table.own))
+                if table.own
+                else ()
+            )
             if table.own and not table.by_person and rng.random() < 0.15:
                 key = tuple(None if rng.random() < 0.7 else part for part in key)
             own.append({**row, **dict(zip(table.own, key, strict=True))})
@@ -277,7 +328,11 @@ def _orphans(rng: random.Random, world: World, keys: Keys) -> Data:
         if table.parent is not None:
             for _ in range(rng.randint(0, 2)):
                 by_person = world.tables[table.parent].by_person
-                key = (_STRANGER[world.people[table.kind]],) if by_person else keys.fresh(rng, len(table.child))
+                key = (
+                    (_STRANGER[world.people[table.kind]],)
+                    if by_person
+                    else keys.fresh(rng, len(table.child))
+                )
                 named = tuple(None if rng.random() < 0.4 else part for part in key)
                 own = keys.fresh(rng, len(table.own)) if table.own else ()
                 rows.append({**_row(rng, table), **dict(zip(table.child, named, strict=True)),
@@ -331,7 +386,11 @@ def neighbor(rng: random.Random, world: World, state: State, keys: Keys) -> Stat
     present = [who for who in state.people if who[0] == kind]
 
     def made(person: Any) -> Data:
-        return {kind: [_row(rng, table)]} if table is not None else bundle(rng, world, kind, person, keys)
+        return (
+            {kind: [_row(rng, table)]}
+            if table is not None
+            else bundle(rng, world, kind, person, keys)
+        )
 
     if world.neighbors[kind] == "add_remove" and (not present or rng.random() < 0.3):
         return replace(state, people={**state.people, (kind, newcomer): made(newcomer)})

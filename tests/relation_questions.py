@@ -79,7 +79,9 @@ class Questions:
         rng = self.rng
         source, scope = self.source(rng.randint(1, depth))
         keys = tuple(dict.fromkeys(self.key(scope) for _ in range(rng.choice([0, 0, 1, 1, 2]))))
-        aggregates = list(dict.fromkeys(self.aggregate(scope) for _ in range(rng.choice([1, 1, 2]))))
+        aggregates = list(
+            dict.fromkeys(self.aggregate(scope) for _ in range(rng.choice([1, 1, 2])))
+        )
         where = self.condition(scope, 1) if rng.random() < 0.3 else None
         values: list[Expression] = [*keys, *aggregates]
         return Query(source, tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys)
@@ -96,10 +98,16 @@ class Questions:
         return self.join(depth, kind)
 
     def choices(self, kind: str | None) -> list[str]:
-        names = [name for name, table in self.world.tables.items() if table.kind not in ("public", "row")]
-        if kind == "row" or (kind is None and "events" in self.world.tables and self.rng.random() < 0.4):
+        names = [
+            name for name, table in self.world.tables.items() if table.kind not in ("public", "row")
+        ]
+        if kind == "row" or (
+            kind is None and "events" in self.world.tables and self.rng.random() < 0.4
+        ):
             return [table.name for table in self.world.of("row")]
-        return [name for name in names if kind is None or self.world.tables[name].kind == kind] or names
+        return [
+            name for name in names if kind is None or self.world.tables[name].kind == kind
+        ] or names
 
     def table(self, name: str, alias: str | None = None) -> tuple[Table, Scope]:
         table = self.world.tables[name]
@@ -107,10 +115,23 @@ class Questions:
         cols: list[Col] = []
         for column, declared in table.columns.items():
             bounded = "min" in declared
-            width = declared["max"] - declared["min"] if bounded and declared["type"] == "int" else 10**9
+            width = (
+                declared["max"] - declared["min"]
+                if bounded and declared["type"] == "int"
+                else 10**9
+            )
             match declared["type"]:
                 case "int":
-                    cols.append(Col(column, shown, "n", bounded, bounded and abs(declared["max"]) < 2**50, width < 30))
+                    cols.append(
+                        Col(
+                            column,
+                            shown,
+                            "n",
+                            bounded,
+                            bounded and abs(declared["max"]) < 2**50,
+                            width < 30,
+                        )
+                    )
                 case "float":
                     cols.append(Col(column, shown, "n", bounded))
                 case "category":
@@ -148,19 +169,27 @@ class Questions:
     def subquery(self, depth: int, kind: str | None = None) -> tuple[Subquery, Scope]:
         rows, cols, found = self.rows(depth, kind)
         name = self.fresh("s")
-        return Subquery(rows, name), Scope(tuple(replace(c, table=name, hidden=False) for c in cols), name, found)
+        return Subquery(rows, name), Scope(
+            tuple(replace(c, table=name, hidden=False) for c in cols), name, found
+        )
 
     def join(self, depth: int, kind: str | None = None) -> tuple[Source, Scope]:
         rng = self.rng
         if "wards" in self.world.tables and rng.random() < 0.35:
             return self.lookup(depth, kind)
         left, ours = self.source(depth - 1, kind)
-        others = [name for name, table in self.world.tables.items() if table.kind not in ("public", "row")]
+        others = [
+            name for name, table in self.world.tables.items() if table.kind not in ("public", "row")
+        ]
         same = [name for name in others if self.world.tables[name].kind == ours.kind] or others
         name = rng.choice(same if rng.random() < 0.95 else others)
         right: Table | Subquery
         if rng.random() < 0.6 or depth < 2:
-            alias = self.fresh("v") if rng.random() < 0.3 or any(c.table == name for c in ours.cols) else None
+            alias = (
+                self.fresh("v")
+                if rng.random() < 0.3 or any(c.table == name for c in ours.cols)
+                else None
+            )
             right, theirs = self.table(name, alias)
         else:
             right, theirs = self.subquery(depth - 1, ours.kind)
@@ -172,11 +201,16 @@ class Questions:
         on = on or self.on_person(ours, theirs) or [(Column("c"), Column("c", right.name))]
         if rng.random() < 0.15:
             pairs = [(a, b) for a in ours.visible("c") for b in theirs.visible("c")]
-            on += [(self.ref(ours, a), Column(b.name, b.table)) for a, b in rng.sample(pairs, min(1, len(pairs)))]
+            on += [
+                (self.ref(ours, a), Column(b.name, b.table))
+                for a, b in rng.sample(pairs, min(1, len(pairs)))
+            ]
         side: OneOf["left", "inner"] = "left" if rng.random() < 0.35 else "inner"
         equal = {a.name.casefold() for a, b in on if a.name.casefold() == b.name.casefold()}
         beside = tuple(
-            replace(c, hidden=c.hidden or c.name in equal) for c in theirs.cols if side == "inner" or c.sort != "p"
+            replace(c, hidden=c.hidden or c.name in equal)
+            for c in theirs.cols
+            if side == "inner" or c.sort != "p"
         )
         scope = Scope((*ours.cols, *beside), ours.first, ours.kind)
         condition = self.truth(scope, 1) if rng.random() < 0.35 else None
@@ -184,7 +218,10 @@ class Questions:
 
     def on_person(self, ours: Scope, theirs: Scope) -> list[tuple[Column, Column]]:
         pairs = [(a, b) for a in ours.visible("p") for b in theirs.visible("p")]
-        return [(self.ref(ours, a), Column(b.name, b.table)) for a, b in self.rng.sample(pairs, min(1, len(pairs)))]
+        return [
+            (self.ref(ours, a), Column(b.name, b.table))
+            for a, b in self.rng.sample(pairs, min(1, len(pairs)))
+        ]
 
     def on_key(self, ours: Scope, theirs: Scope) -> list[tuple[Column, Column]] | None:
         """A declared key, whichever side names the other."""
@@ -194,11 +231,19 @@ class Questions:
                 continue
             ends = [(table.name, table.child), (table.parent, self.world.tables[table.parent].own)]
             for (one, mine), (other, other_key) in (ends, ends[::-1]):
-                left = [next((c for c in ours.visible("i") if (c.of, c.key) == (one, key)), None) for key in mine]
-                right = [next((c for c in theirs.visible("i") if (c.of, c.key) == (other, key)), None) for key in other_key]
+                left = [
+                    next((c for c in ours.visible("i") if (c.of, c.key) == (one, key)), None)
+                    for key in mine
+                ]
+                right = [
+                    next((c for c in theirs.visible("i") if (c.of, c.key) == (other, key)), None)
+                    for key in other_key
+                ]
                 if None not in left and None not in right:
                     pairs = zip(left, right, strict=True)
-                    found.append([(self.ref(ours, a), Column(b.name, b.table)) for a, b in pairs if a and b])
+                    found.append(
+                        [(self.ref(ours, a), Column(b.name, b.table)) for a, b in pairs if a and b]
+                    )
         return self.rng.choice(found) if found else None
 
     def lookup(self, depth: int, kind: str | None) -> tuple[Source, Scope]:
@@ -248,7 +293,11 @@ class Questions:
         if rng.random() < 0.3:
             self.item(items, self.truth(scope, 1), Col("e", "", "b", few=True))
         outputs = tuple(Output(name, value) for name, (value, _) in items.items())
-        return Rows(source, outputs, where, distinct=distinct), [col for _, col in items.values()], scope.kind
+        return (
+            Rows(source, outputs, where, distinct=distinct),
+            [col for _, col in items.values()],
+            scope.kind,
+        )
 
     def item(self, items: dict[str, tuple[Expression, Col]], value: Expression, col: Col) -> None:
         taken = col.name in items or self.rng.random() < 0.15 or col.name == "e"
@@ -258,7 +307,9 @@ class Questions:
             name = misleading  # called like another key
         items[name] = value, replace(col, name=name, table="")
 
-    def per_person(self, source: Source, scope: Scope, where: Expression | None) -> tuple[Rows, list[Col], str]:
+    def per_person(
+        self, source: Source, scope: Scope, where: Expression | None
+    ) -> tuple[Rows, list[Col], str]:
         """Aggregates of each person, now and then of each person and a further key."""
         rng = self.rng
         person = rng.choice(scope.visible("p"))
@@ -277,7 +328,10 @@ class Questions:
         having = None
         numbers = [value for value, col in made if col.sort == "n"]
         if numbers and rng.random() < 0.3:
-            having = Call(rng.choice([">", "<=", "<>"]), (rng.choice(numbers), Literal(rng.choice([0, 1, 2, 5]))))
+            having = Call(
+                rng.choice([">", "<=", "<>"]),
+                (rng.choice(numbers), Literal(rng.choice([0, 1, 2, 5]))),
+            )
         if numbers and rng.random() < 0.2:
             both = Call(rng.choice(["+", "/", "-"]), (rng.choice(numbers), rng.choice(numbers)))
             self.item(items, both, Col("e", "", "n"))
@@ -300,27 +354,35 @@ class Questions:
                 )
             case "count_of" | "count_distinct":
                 argument = self.ref(scope, rng.choice(plain)) if plain else Literal(1)
-                return Aggregate(function[:14].removesuffix("_of"), (argument,)), Col("e", "", "n", True, True, True)
+                return Aggregate(function[:14].removesuffix("_of"), (argument,)), Col(
+                    "e", "", "n", True, True, True
+                )
             case "sum":
                 value = Aggregate("sum", (self.bounded(scope),))
                 if rng.random() < 0.4:
-                    return Call("clamp", (value, Literal(rng.choice([0, -7])), Literal(rng.choice([1, 50])))), Col(
-                        "e", "", "n", True
-                    )
+                    return Call(
+                        "clamp", (value, Literal(rng.choice([0, -7])), Literal(rng.choice([1, 50])))
+                    ), Col("e", "", "n", True)
                 return value, Col("e", "", "n", True)
             case "min" | "max" if plain:
                 col = rng.choice(plain)
-                return Aggregate(function, (self.ref(scope, col),)), replace(col, sort=col.sort, hidden=False, of="")
+                return Aggregate(function, (self.ref(scope, col),)), replace(
+                    col, sort=col.sort, hidden=False, of=""
+                )
             case "any" | "every":
                 return Aggregate(function, (self.truth(scope, 1),)), Col("e", "", "b", few=True)
             case "quantile":
-                level = rng.choice([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+                level = rng.choice(
+                    [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(9, 10), Fraction(1)]
+                )
                 return Aggregate(function, (self.bounded(scope),), level), Col("e", "", "n", True)
             case _:
                 name = "avg" if function in ("min", "max") else function
                 return Aggregate(name, (self.bounded(scope),)), Col("e", "", "n", True)
 
-    def window(self, source: Source, scope: Scope, where: Expression | None) -> tuple[Rows, list[Col], str]:
+    def window(
+        self, source: Source, scope: Scope, where: Expression | None
+    ) -> tuple[Rows, list[Col], str]:
         """All columns and some windows over the rows of a person."""
         rng = self.rng
         items: dict[str, tuple[Expression, Col]] = {}
@@ -342,12 +404,21 @@ class Questions:
                 case "lag" | "lead" | "first_value" if plain:
                     col = replace(rng.choice(plain), hidden=False)
                     arguments = (self.ref(scope, col),)
-                    arguments += (Literal(rng.randint(0, 3)),) if function != "first_value" and rng.random() < 0.4 else ()
+                    arguments += (
+                        (Literal(rng.randint(0, 3)),)
+                        if function != "first_value" and rng.random() < 0.4
+                        else ()
+                    )
             frame: tuple[int | None, int | None] | None = None
             if order and function in ("count", "sum", "first_value") and rng.random() < 0.4:
                 first_row = rng.choice([None, -2, -1, 0, 1])
-                frame = first_row, rng.choice([None, *range(-3 if first_row is None else first_row, 3)])
-            value: Expression = Window(function, arguments, tuple(partition), order, None if frame == (None, 0) else frame)
+                frame = (
+                    first_row,
+                    rng.choice([None, *range(-3 if first_row is None else first_row, 3)]),
+                )
+            value: Expression = Window(
+                function, arguments, tuple(partition), order, None if frame == (None, 0) else frame
+            )
             if function in ("row_number", "count", "sum") and rng.random() < 0.5:
                 value, col = (
                     Call("clamp", (value, Literal(0), Literal(9))),
@@ -356,7 +427,9 @@ class Questions:
             items[self.fresh("e")] = value, col
         outputs = tuple(Output(name, value) for name, (value, _) in items.items())
         made = [replace(col, name=name, table="") for name, (_, col) in items.items()]
-        unclear = len({c.name for c in scope.cols if not c.hidden}) < len([c for c in scope.cols if not c.hidden])
+        unclear = len({c.name for c in scope.cols if not c.hidden}) < len(
+            [c for c in scope.cols if not c.hidden]
+        )
         if unclear:  # two columns of one name cannot both be selected
             chosen: dict[str, Col] = {}
             for c in scope.visible("p", "n", "c", "b", "i"):
@@ -367,7 +440,11 @@ class Questions:
                 [*(replace(c, table="") for c in chosen.values()), *made],
                 scope.kind,
             )
-        return Rows(source, outputs, where, every=True), [*(c for c in scope.cols if not c.hidden), *made], scope.kind
+        return (
+            Rows(source, outputs, where, every=True),
+            [*(c for c in scope.cols if not c.hidden), *made],
+            scope.kind,
+        )
 
     def union(self, depth: int, kind: str | None) -> tuple[Rows | UnionAll, list[Col], str]:
         """Two or three times the same sorts of columns."""
@@ -377,7 +454,9 @@ class Questions:
         sorts = ["n", *rng.sample(["c", "b", "d", "t", "n"], 2)]
         for i in range(rng.choice([2, 2, 3])):
             source, own = (first, scope) if i == 0 else self.source(depth - 2, scope.kind)
-            items: list[tuple[Expression, Col]] = [(self.ref(own, c), c) for c in own.visible("p")[:1]]
+            items: list[tuple[Expression, Col]] = [
+                (self.ref(own, c), c) for c in own.visible("p")[:1]
+            ]
             for sort in sorts:
                 found = own.visible(sort)
                 col = rng.choice(found) if found else Col("e", "", sort)
@@ -388,7 +467,13 @@ class Questions:
                     replace(c, name=f"u{j}", table="", bounded=False, whole=False, few=False)
                     for j, (_, c) in enumerate(items)
                 ]
-            parts.append(Rows(source, tuple(Output(f"u{j}", value) for j, (value, _) in enumerate(items)), where))
+            parts.append(
+                Rows(
+                    source,
+                    tuple(Output(f"u{j}", value) for j, (value, _) in enumerate(items)),
+                    where,
+                )
+            )
         return UnionAll(tuple(parts)), [replace(c, of="") for c in cols], scope.kind
 
     # expressions
@@ -398,7 +483,11 @@ class Questions:
         alike = [c for c in scope.cols if c.name == col.name and not c.hidden]
         if not col.hidden and len({c.table for c in alike}) == 1 and self.rng.random() < 0.7:
             return Column(col.name)
-        return Column(col.name, first=True) if col.table == scope.first else Column(col.name, col.table)
+        return (
+            Column(col.name, first=True)
+            if col.table == scope.first
+            else Column(col.name, col.table)
+        )
 
     def condition(self, scope: Scope, depth: int) -> Expression:
         """A condition, perhaps on whether the person is among others."""
@@ -415,7 +504,8 @@ class Questions:
             return plain
         where = self.truth(inner, 1) if rng.random() < 0.5 else None
         found: Expression = Member(
-            self.ref(scope, people[0]), Rows(source, (Output("i", self.ref(inner, theirs[0])),), where)
+            self.ref(scope, people[0]),
+            Rows(source, (Output("i", self.ref(inner, theirs[0])),), where),
         )
         found = Call("not", (found,)) if rng.random() < 0.3 else found
         return rng.choice([found, Call("and", (plain, found)), Call("or", (plain, found))])
@@ -426,7 +516,10 @@ class Questions:
         for table in self.world.tables.values():
             if table.parent is None or len(table.child) > 1:
                 continue
-            ends = [(table.name, table.child[0]), (table.parent, self.world.tables[table.parent].own[0])]
+            ends = [
+                (table.name, table.child[0]),
+                (table.parent, self.world.tables[table.parent].own[0]),
+            ]
             for one, other in (ends, ends[::-1]):
                 cols = [c for c in scope.visible("i") if (c.of, c.key) == one]
                 found += [(c, *other) for c in cols]
@@ -443,9 +536,13 @@ class Questions:
             col = self.pick(scope, "n")
             if col is not None and rng.random() < 0.8:
                 return self.ref(scope, col)
-            return rng.choice([Literal(0), Literal(1), Literal(-2), Literal(7), Literal(Fraction(1, 2))])
+            return rng.choice(
+                [Literal(0), Literal(1), Literal(-2), Literal(7), Literal(Fraction(1, 2))]
+            )
         one, other = self.number(scope, depth - 1), self.number(scope, depth - 1)
-        match rng.choice(["+", "-", "*", "/", "neg", "abs", "least", "greatest", "coalesce", "case", "floor"]):
+        match rng.choice(
+            ["+", "-", "*", "/", "neg", "abs", "least", "greatest", "coalesce", "case", "floor"]
+        ):
             case "case":
                 return Case(((self.truth(scope, 0), one),), other)
             case "neg" | "abs" | "floor" as function:
@@ -464,18 +561,28 @@ class Questions:
 
     def truth(self, scope: Scope, depth: int) -> Expression:
         rng = self.rng
-        some, truth, cell = self.pick(scope, "n", "b", "c", "t", "d", "m"), self.pick(scope, "b"), self.pick(scope, "c")
+        some, truth, cell = (
+            self.pick(scope, "n", "b", "c", "t", "d", "m"),
+            self.pick(scope, "b"),
+            self.pick(scope, "c"),
+        )
         if truth is not None and rng.random() < 0.2:
             return self.ref(scope, truth)
         if depth and rng.random() < 0.25:
             function = rng.choice(["and", "or", "not"])
-            return Call(function, tuple(self.truth(scope, depth - 1) for _ in range(1 if function == "not" else 2)))
+            return Call(
+                function,
+                tuple(self.truth(scope, depth - 1) for _ in range(1 if function == "not" else 2)),
+            )
         if some is not None and rng.random() < 0.3:
             return Call("is_null", (self.ref(scope, some),))
         if cell is not None and rng.random() < 0.4:
             value = "north" if cell.name == "wing" else "A"
             return Call(rng.choice(["=", "<>"]), (self.ref(scope, cell), Literal(value)))
-        return Call(rng.choice(["<", "<=", ">", ">=", "=", "<>"]), (self.number(scope, 1), self.number(scope, 1)))
+        return Call(
+            rng.choice(["<", "<=", ">", ">=", "=", "<>"]),
+            (self.number(scope, 1), self.number(scope, 1)),
+        )
 
     def key(self, scope: Scope) -> Expression:
         few = replace(scope, cols=tuple(col for col in scope.cols if col.few or col.sort == "t"))
@@ -501,7 +608,11 @@ class Questions:
             case "avg_if":
                 return Aggregate("avg", (self.truth(scope, 1),))
             case "quantile":
-                return Aggregate(name, (self.bounded(scope),), rng.choice([Fraction(0), Fraction(1, 2), Fraction(1)]))
+                return Aggregate(
+                    name,
+                    (self.bounded(scope),),
+                    rng.choice([Fraction(0), Fraction(1, 2), Fraction(1)]),
+                )
             case "sum" | "avg" | "var_pop":
                 return Aggregate(name, (self.bounded(scope),))
             case "covar_pop" | "corr":
@@ -514,7 +625,9 @@ def grouped_by_data(query: Query) -> Query:
     """The question for each of the data of `side_by_side`: `w` goes along through all subqueries, and is the last key."""
     source = _along(query.source)
     w = _protected(source)
-    return replace(query, source=source, outputs=(*query.outputs, Output("w", w)), keys=(*query.keys, w))
+    return replace(
+        query, source=source, outputs=(*query.outputs, Output("w", w)), keys=(*query.keys, w)
+    )
 
 
 def _protected(source: Source) -> Column:
@@ -526,7 +639,11 @@ def _protected(source: Source) -> Column:
         first = first.left
     if not (isinstance(first, Table) and first.table == "wards"):
         return Column("w", first=True)
-    return next(Column("w", one.name) for one in reversed(found) if not (isinstance(one, Table) and one.table == "wards"))
+    return next(
+        Column("w", one.name)
+        for one in reversed(found)
+        if not (isinstance(one, Table) and one.table == "wards")
+    )
 
 
 def _along(source: Source) -> Source:

@@ -56,14 +56,18 @@ class Naive:
         own = [i for i, field in enumerate(self.fields) if field.type is not None]
         for i in own:
             places.setdefault(f"{self.fields[i].table}.{self.fields[i].name}", i)
-        for i in sorted(own, key=lambda i: (self.fields[i].table != first, self.fields[i].hidden, i)):
+        for i in sorted(
+            own, key=lambda i: (self.fields[i].table != first, self.fields[i].hidden, i)
+        ):
             places.setdefault(self.fields[i].name, i)
         return places
 
     def named_rows(self, first: str) -> list[tuple[Any, dict[str, Any]]]:
         """The rows as `evaluate` wants them."""
         places = self.named(first)
-        return [(person, {name: cells[i] for name, i in places.items()}) for person, cells in self.rows]
+        return [
+            (person, {name: cells[i] for name, i in places.items()}) for person, cells in self.rows
+        ]
 
     def identifying(self, column: tree.Expression, first: str) -> list[int]:
         """The places of what names persons or rows, if the expression is such a column."""
@@ -72,7 +76,9 @@ class Naive:
     def is_person(self, column: tree.Expression, first: str) -> bool:
         return any(self.fields[place].person for place in self.identifying(column, first))
 
-    def type_of(self, expression: tree.Expression, first: str, known: Mapping[str, Type] | None = None) -> Type:
+    def type_of(
+        self, expression: tree.Expression, first: str, known: Mapping[str, Type] | None = None
+    ) -> Type:
         """What is public of an expression."""
         places = self.named(first)
 
@@ -95,12 +101,16 @@ def relation(source: tree.Source, declared: dataset.Dataset, raw: Raw) -> tuple[
             return _scan(declared.tables[table], source.name, declared, raw), source.name
         case tree.Subquery(rows, name):
             found = selected(rows, declared, raw)
-            return replace(found, fields=tuple(replace(f, table=name, hidden=False) for f in found.fields)), name
+            return replace(
+                found, fields=tuple(replace(f, table=name, hidden=False) for f in found.fields)
+            ), name
         case tree.Join():
             return _join(source, declared, raw)
 
 
-def filtered(rows: Naive, first: str, where: tree.Expression | None, declared: dataset.Dataset, raw: Raw) -> Naive:
+def filtered(
+    rows: Naive, first: str, where: tree.Expression | None, declared: dataset.Dataset, raw: Raw
+) -> Naive:
     """The rows for which a condition is true; members ask whether the person is among others."""
     if where is None:
         return rows
@@ -111,7 +121,8 @@ def filtered(rows: Naive, first: str, where: tree.Expression | None, declared: d
     kept = [
         own
         for i, (own, (_, row)) in enumerate(zip(rows.rows, rows.named_rows(first), strict=True))
-        if evaluate(asked, row | {name: mark[i] for name, mark in zip(names, marks, strict=True)}) is True
+        if evaluate(asked, row | {name: mark[i] for name, mark in zip(names, marks, strict=True)})
+        is True
     ]
     return replace(rows, rows=tuple(kept))
 
@@ -122,7 +133,9 @@ def _among(rows: Naive, first: str, member: tree.Member, others: Naive) -> list[
         persons = {person for person, _ in others.rows}
         return [person in persons for person, _ in rows.rows]
     ours = next(i for i in rows.identifying(member.column, first) if not rows.fields[i].person)
-    theirs = next(i for i, field in enumerate(others.fields) if field.type is None and not field.person)
+    theirs = next(
+        i for i, field in enumerate(others.fields) if field.type is None and not field.person
+    )
     named = {cells[theirs] for _, cells in others.rows} - {None}
     return [cells[ours] in named for _, cells in rows.rows]
 
@@ -142,15 +155,21 @@ def selected(rows: tree.Rows | tree.UnionAll, declared: dataset.Dataset, raw: Ra
     values = [i for i, field in enumerate(found.fields) if field.type is not None]
     people = [i for i, field in enumerate(found.fields) if field.person]
     once = {(person, tuple(cells[i] for i in values)): cells for person, cells in found.rows}
-    kept = [(person, tuple(cells[i] for i in (*people, *values))) for (person, _), cells in once.items()]
-    return replace(found, fields=tuple(found.fields[i] for i in (*people, *values)), rows=tuple(kept))
+    kept = [
+        (person, tuple(cells[i] for i in (*people, *values))) for (person, _), cells in once.items()
+    ]
+    return replace(
+        found, fields=tuple(found.fields[i] for i in (*people, *values)), rows=tuple(kept)
+    )
 
 
 # tables
 
 
 def _scan(table: dataset.Table, name: str, declared: dataset.Dataset, raw: Raw) -> Naive:
-    fields = [Field(column, name, _read_type(cells.type)) for column, cells in table.columns.items()]
+    fields = [
+        Field(column, name, _read_type(cells.type)) for column, cells in table.columns.items()
+    ]
     if table.has_persons:
         fields.append(Field(_person_name(table, declared), name, person=True))
     fields += [Field(key, name) for key in table.identities]
@@ -183,14 +202,25 @@ def _owners(table: dataset.Table, declared: dataset.Dataset, raw: Raw) -> list[A
     """Whose each row is: the person of its column, that of the row which it names, or nobody (None)."""
     rows = raw[table.name]
     if table.via is None:
-        return [number if table.person is None else row[table.person] for number, row in enumerate(rows)]
-    parents = list(zip(_owners(declared.tables[table.via.parent], declared, raw), raw[table.via.parent], strict=True))
+        return [
+            number if table.person is None else row[table.person] for number, row in enumerate(rows)
+        ]
+    parents = list(
+        zip(
+            _owners(declared.tables[table.via.parent], declared, raw),
+            raw[table.via.parent],
+            strict=True,
+        )
+    )
     found: list[Any] = []
     for row in rows:
         named = [
             person
             for person, parent in parents
-            if all(row[own] is not None and row[own] == parent[theirs] for own, theirs in table.via.keys)
+            if all(
+                row[own] is not None and row[own] == parent[theirs]
+                for own, theirs in table.via.keys
+            )
         ]
         assert len(named) <= 1, "a key of the parent is not unique"
         found.append(named[0] if named else None)
@@ -206,19 +236,29 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
     pairs = [_sides(left, right, first, join.right.name, pair) for pair in join.on]
     if right.public or left.public:
         return _lookup(join, left, right, first, pairs), first
-    on_person = any(left.is_person(a, first) and right.is_person(b, join.right.name) for a, b in pairs)
+    on_person = any(
+        left.is_person(a, first) and right.is_person(b, join.right.name) for a, b in pairs
+    )
     matched: list[tuple[int, int]] = []
     same = {(a.name.casefold(), b.name.casefold()) for a, b in pairs}
     for one, other in pairs:
         ours, theirs = left.identifying(one, first), right.identifying(other, join.right.name)
-        persons = [[i for i in places if rows.fields[i].person] for places, rows in ((ours, left), (theirs, right))]
-        keys = [[i for i in places if not rows.fields[i].person] for places, rows in ((ours, left), (theirs, right))]
+        persons = [
+            [i for i in places if rows.fields[i].person]
+            for places, rows in ((ours, left), (theirs, right))
+        ]
+        keys = [
+            [i for i in places if not rows.fields[i].person]
+            for places, rows in ((ours, left), (theirs, right))
+        ]
         if all(persons):
             matched.append((persons[0][0], persons[1][0]))
         elif all(keys) and not on_person:
             matched.append((keys[0][0], keys[1][0]))
         else:
-            matched.append((left.named(first)[_qualified(one)], right.named(join.right.name)[other.name]))
+            matched.append(
+                (left.named(first)[_qualified(one)], right.named(join.right.name)[other.name])
+            )
     kept = [i for i, field in enumerate(right.fields) if join.kind == "inner" or not field.person]
     shown = [
         replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same)
@@ -234,7 +274,10 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
                 continue
             assert person == other_person, "a pair of rows of two persons"
             cells = (*own, *(found[i] for i in kept))
-            if join.condition is None or evaluate(join.condition, {n: cells[i] for n, i in places.items()}) is True:
+            if (
+                join.condition is None
+                or evaluate(join.condition, {n: cells[i] for n, i in places.items()}) is True
+            ):
                 partners.append((person, cells))
         if not partners and join.kind == "left":
             partners = [(person, (*own, *[None] * len(kept)))]
@@ -261,7 +304,11 @@ def _larger(one: int | None, other: int | None) -> int | None:
 
 
 def _lookup(
-    join: tree.Join, left: Naive, right: Naive, first: str, pairs: Sequence[tuple[tree.Column, tree.Column]]
+    join: tree.Join,
+    left: Naive,
+    right: Naive,
+    first: str,
+    pairs: Sequence[tuple[tree.Column, tree.Column]],
 ) -> Naive:
     """Each row with the public row of its key; where several public rows share one, the smallest cell of each column."""
     swapped = not right.public
@@ -270,21 +317,31 @@ def _lookup(
     matched = []
     for one, other in pairs:
         own, found = (other, one) if swapped else (one, other)
-        matched.append((rows.named(ours)[own.name if swapped else _qualified(own)], public.named(theirs)[found.name]))
+        matched.append(
+            (
+                rows.named(ours)[own.name if swapped else _qualified(own)],
+                public.named(theirs)[found.name],
+            )
+        )
     taken = {field.name.casefold() for field in rows.fields}
     shown = tuple(replace(field, hidden=field.name.casefold() in taken) for field in public.fields)
     made: list[tuple[Any, tuple[Any, ...]]] = []
     for person, cells in rows.rows:
         partners = [
-            other for _, other in public.rows if all(cells[a] is not None and cells[a] == other[b] for a, b in matched)
+            other
+            for _, other in public.rows
+            if all(cells[a] is not None and cells[a] == other[b] for a, b in matched)
         ]
         if not partners and join.kind == "inner":
             continue
         beside = tuple(
-            min((other[i] for other in partners if other[i] is not None), default=None) for i in range(len(public.fields))
+            min((other[i] for other in partners if other[i] is not None), default=None)
+            for i in range(len(public.fields))
         )
         made.append((person, (*beside, *cells) if swapped else (*cells, *beside)))
-    return Naive((*shown, *rows.fields) if swapped else (*rows.fields, *shown), tuple(made), rows.most)
+    return Naive(
+        (*shown, *rows.fields) if swapped else (*rows.fields, *shown), tuple(made), rows.most
+    )
 
 
 # rows of a SELECT
@@ -310,8 +367,15 @@ def _derived(rows: Naive, first: str, select: tree.Rows) -> Naive:
             kinds[name], beside[name] = _window(rows, first, part)
         asked = _put(item.value, names)
         fields.append(Field(item.name, "", rows.type_of(asked, first, kinds)))
-        columns.append([evaluate(asked, row | {n: v[i] for n, v in beside.items()}) for i, (_, row) in enumerate(named)])
-    made = [(person, tuple(column[i] for column in columns)) for i, (person, _) in enumerate(rows.rows)]
+        columns.append(
+            [
+                evaluate(asked, row | {n: v[i] for n, v in beside.items()})
+                for i, (_, row) in enumerate(named)
+            ]
+        )
+    made = [
+        (person, tuple(column[i] for column in columns)) for i, (person, _) in enumerate(rows.rows)
+    ]
     return replace(rows, fields=tuple(fields), rows=tuple(made))
 
 
@@ -320,7 +384,11 @@ def _of(rows: Naive, first: str, value: tree.Expression) -> list[int]:
     if not isinstance(value, tree.Column):
         return []
     qualifier = value.table or (first if value.first else None)
-    found = [i for i, f in enumerate(rows.fields) if f.name == value.name and qualifier in (None, f.table)]
+    found = [
+        i
+        for i, f in enumerate(rows.fields)
+        if f.name == value.name and qualifier in (None, f.table)
+    ]
     visible = [i for i in found if not rows.fields[i].hidden]
     return found if qualifier is not None else visible or found[:1]
 
@@ -363,7 +431,9 @@ def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[
                     result[i] = values[ordered[other]][0] if 0 <= other < len(ordered) else None
     match window.function:
         case "row_number" | "count":
-            return _cut(result, 1 if window.function == "row_number" else 0, None, Fraction(1), limits)
+            return _cut(
+                result, 1 if window.function == "row_number" else 0, None, Fraction(1), limits
+            )
         case "sum":
             grid = _grid(kind, MOST_CELLS)
             low, high = 0 if grid.first >= 0 else None, 0 if grid.last <= 0 else None
@@ -394,26 +464,39 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
     named = rows.named_rows(first)
     keys = [key for key in select.keys if not rows.is_person(key, first)]
     also = [
-        key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))
+        key
+        for key in select.keys
+        if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))
     ]
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for person, row in named:
         groups[person, tuple(evaluate(key, row) for key in keys)].append(row)
     known: dict[tree.Expression, str] = {key: f"key {i}" for i, key in enumerate((*keys, *also))}
     kinds = {name: rows.type_of(key, first) for key, name in known.items()}
-    made: list[dict[str, Any]] = [dict(zip((known[key] for key in keys), cells, strict=True)) for _, cells in groups]
+    made: list[dict[str, Any]] = [
+        dict(zip((known[key] for key in keys), cells, strict=True)) for _, cells in groups
+    ]
     for key in also:
         for own, members in zip(made, groups.values(), strict=True):
-            own[known[key]] = min((v for v in (evaluate(key, row) for row in members) if v is not None), default=None)
-    wanted = [item.value for item in select.items] + ([] if select.having is None else [select.having])
-    for part in _outermost(wanted, lambda part: part in known or _inside(part, tree.Aggregate) is not None):
+            own[known[key]] = min(
+                (v for v in (evaluate(key, row) for row in members) if v is not None), default=None
+            )
+    wanted = [item.value for item in select.items] + (
+        [] if select.having is None else [select.having]
+    )
+    for part in _outermost(
+        wanted, lambda part: part in known or _inside(part, tree.Aggregate) is not None
+    ):
         if part in known:
             continue
         name = f"aggregate {len(known)}"
         aggregate, limits = _inside(part, tree.Aggregate)  # type: ignore[misc]
         argument = aggregate.arguments[0] if aggregate.arguments else None
         kind = None if argument is None else rows.type_of(argument, first)
-        cells = [[None if argument is None else evaluate(argument, row) for row in own] for own in groups.values()]
+        cells = [
+            [None if argument is None else evaluate(argument, row) for row in own]
+            for own in groups.values()
+        ]
         kinds[name], results = _aggregate(aggregate, kind, cells, rows.most, limits)
         known[part] = name
         for own, value in zip(made, results, strict=True):
@@ -421,7 +504,11 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
     persons = [person for person, _ in groups]
     if select.having is not None:
         asked = _put(select.having, known)
-        pairs = [(person, own) for person, own in zip(persons, made, strict=True) if evaluate(asked, own) is True]
+        pairs = [
+            (person, own)
+            for person, own in zip(persons, made, strict=True)
+            if evaluate(asked, own) is True
+        ]
         persons, made = [person for person, _ in pairs], [own for _, own in pairs]
     fields: list[Field] = []
     columns: list[list[Any]] = []
@@ -439,7 +526,11 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
 
 
 def _aggregate(
-    aggregate: tree.Aggregate, kind: Type | None, groups: Sequence[Sequence[Any]], most: int | None, limits: Any
+    aggregate: tree.Aggregate,
+    kind: Type | None,
+    groups: Sequence[Sequence[Any]],
+    most: int | None,
+    limits: Any,
 ) -> tuple[Type, list[Any]]:
     """An aggregate of each group of cells, and its type."""
     function = aggregate.function
@@ -458,7 +549,9 @@ def _aggregate(
         case "avg":
             grid = _grid(kind, MOST_CELLS)
             means = [None if not own else float(_total(grid, own)) / len(own) for own in present]  # type: ignore[arg-type]
-            return _clamp_each(Number(grid.lower, grid.upper), [_times(mean, grid.step) for mean in means], limits)
+            return _clamp_each(
+                Number(grid.lower, grid.upper), [_times(mean, grid.step) for mean in means], limits
+            )
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
             grid = _grid(kind, MOST_SQUARED)
             spreads = [_spread(function, grid, own) for own in present]
@@ -507,7 +600,10 @@ def _grid(kind: Type | None, most: int) -> Grid:
 def _steps(grid: Grid, value: Any) -> int:
     """The nearest point of a grid, halves upwards: exactly for whole numbers, in doubles for others."""
     if isinstance(value, bool | int):
-        return min(max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first), grid.last)
+        return min(
+            max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first),
+            grid.last,
+        )
     moved = float(value) / float(grid.step) + 0.5
     if math.isinf(moved):
         return grid.last if moved > 0 else grid.first
@@ -549,19 +645,31 @@ def _clamp_each(kind: Type, values: list[Any], limits: Any) -> tuple[Type, list[
 def _union(parts: Sequence[Naive]) -> Naive:
     """The rows of all parts; whole numbers beside others become floats, days beside moments become moments."""
     first = parts[0]
-    places = [[i for i, field in enumerate(part.fields) if field.type is not None] for part in parts]
+    places = [
+        [i for i, field in enumerate(part.fields) if field.type is not None] for part in parts
+    ]
     people = [[i for i, field in enumerate(part.fields) if field.person] for part in parts]
     kinds = []
     for own in zip(*places, strict=True):
-        cells = [Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)]
+        cells = [
+            Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)
+        ]
         kinds.append(hull(alike("UNION ALL", cells)))
     rows = [
-        (person, (*(cells[i] for i in persons), *(_as_kind(k, cells[i]) for k, i in zip(kinds, own, strict=True))))
+        (
+            person,
+            (
+                *(cells[i] for i in persons),
+                *(_as_kind(k, cells[i]) for k, i in zip(kinds, own, strict=True)),
+            ),
+        )
         for part, own, persons in zip(parts, places, people, strict=True)
         for person, cells in part.rows
     ]
     fields = [first.fields[i] for i in people[0]]
-    fields += [replace(first.fields[i], type=k, table="") for i, k in zip(places[0], kinds, strict=True)]
+    fields += [
+        replace(first.fields[i], type=k, table="") for i, k in zip(places[0], kinds, strict=True)
+    ]
     bounds = [part.most for part in parts]
     most = None if None in bounds else sum(n for n in bounds if n is not None)
     return Naive(tuple(fields), tuple(rows), most)
@@ -588,13 +696,17 @@ def _walk(node: tree.Expression) -> Iterable[tree.Expression]:
 def _inside(part: tree.Expression, kind: type[Any]) -> tuple[Any, tuple[Any, Any] | None] | None:
     """A window or an aggregate, perhaps within a CLAMP, with its bounds."""
     match part:
-        case tree.Call("clamp", (inner, tree.Literal(low), tree.Literal(high))) if isinstance(inner, kind):
+        case tree.Call("clamp", (inner, tree.Literal(low), tree.Literal(high))) if isinstance(
+            inner, kind
+        ):
             return inner, (low, high)
         case _:
             return (part, None) if isinstance(part, kind) else None
 
 
-def _outermost(expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]) -> list[tree.Expression]:
+def _outermost(
+    expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]
+) -> list[tree.Expression]:
     found: dict[tree.Expression, None] = {}
     for node in expressions:
         if wanted(node):

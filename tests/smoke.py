@@ -74,7 +74,10 @@ def main() -> None:
             with so.Session(data, ledger=None if source is rows else f"{source}.ledger") as session:
                 for question in QUESTIONS:
                     answer = session.sql(question, epsilon=5)
-                    assert so.Answer.from_json(answer.to_json(), answer.receipt).rows() == answer.rows(), question
+                    assert (
+                        so.Answer.from_json(answer.to_json(), answer.receipt).rows()
+                        == answer.rows()
+                    ), question
                     assert str(answer)
                 (row,) = session.sql("SELECT COUNT(*) AS n FROM data", epsilon=50).rows()
                 assert abs(int(str(row["n"])) - ROWS) < 100

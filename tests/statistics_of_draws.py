@@ -15,12 +15,16 @@ REJECT = 1e-12
 """A wrong one must be this incredible."""
 
 
-def p_value(draws: npt.NDArray[np.int64], tail: Callable[[int], float], scale: float, cells: int = 64) -> float:
+def p_value(
+    draws: npt.NDArray[np.int64], tail: Callable[[int], float], scale: float, cells: int = 64
+) -> float:
     """The chi-squared p-value of integer draws against the law with P[draw > k] = tail(k)."""
     edges = sorted({round(e) for e in np.linspace(-4 * scale, 4 * scale, cells)})
     above = np.array([1.0, *(tail(k) for k in edges), 0.0])
     expected = -np.diff(above) * len(draws)
-    observed = np.bincount(np.searchsorted(np.array(edges), draws, side="left"), minlength=len(edges) + 1)
+    observed = np.bincount(
+        np.searchsorted(np.array(edges), draws, side="left"), minlength=len(edges) + 1
+    )
     keep = expected >= 5
     statistic = float((((observed - expected) ** 2)[keep] / expected[keep]).sum())
     return float(chdtrc(int(keep.sum()) - 1, statistic))

@@ -25,7 +25,9 @@ def test_a_browser_is_the_one_that_is_named_or_on_the_path_or_was_brought(
     assert tool.browser() is None
     brought = program(tmp_path / "brought" / "chromium")
     assert tool.browser() == str(brought)
-    assert tool.environment(str(brought))["LD_LIBRARY_PATH"].startswith(str(tmp_path / "brought" / "lib"))
+    assert tool.environment(str(brought))["LD_LIBRARY_PATH"].startswith(
+        str(tmp_path / "brought" / "lib")
+    )
     installed = program(tmp_path / "bin" / "chromium")
     assert tool.browser() == str(installed)
     assert tool.environment(str(installed)) == dict(os.environ)

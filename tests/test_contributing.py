@@ -50,7 +50,9 @@ def test_the_mechanism_is_exactly_as_private_as_it_says(made: dict[str, Any]) ->
         assert mechanism.cdf(6, 2) == 1
 
 
-def test_the_mechanism_draws_the_law_that_it_states_and_not_one_that_is_a_little_off(made: dict[str, Any]) -> None:
+def test_the_mechanism_draws_the_law_that_it_states_and_not_one_that_is_a_little_off(
+    made: dict[str, Any],
+) -> None:
     mechanism = made["TruncatedGeometric"](Fraction(3, 4), most=8)
     with replay(Tape(3)):
         found = Counter(mechanism.release(2) for _ in range(15_000))
@@ -100,7 +102,9 @@ def test_the_aggregate_moves_no_further_than_its_plan_says() -> None:
         )  # fmt: skip
         plug = Plug()
         with so.Session(data, engine=plug) as session:
-            plan = session.preview("SELECT SUM_OF_SQUARES(age) AS s FROM people", epsilon=1, bias=False)
+            plan = session.preview(
+                "SELECT SUM_OF_SQUARES(age) AS s FROM people", epsilon=1, bias=False
+            )
             sums = plug.duckdb.run(plan.statements[0]).sums
         found[left_out] = int(sums[0][0])
     clamped = [min(max(age, 0), 110) for age in ages]
@@ -117,7 +121,10 @@ def test_the_engine_returns_the_integers_of_duckdb(made: dict[str, Any]) -> None
         "g": {"type": "category", "values": ["a", "b"]},
     }
     data = so.Dataset(rows, name="t", unit="id", max_rows=2, columns=columns, budget=so.Budget(10))
-    questions = ("SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g", "SELECT AVG(x) AS m FROM t WHERE x > 5")
+    questions = (
+        "SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g",
+        "SELECT AVG(x) AS m FROM t WHERE x > 5",
+    )
     with so.Session(data, engine=made["Noted"]) as session:
         plans = [session.preview(question, epsilon=1, bias=False) for question in questions]
         for question in questions:
@@ -155,7 +162,12 @@ def test_the_store_obeys_the_laws_of_stores(
         if not where.startswith("lines://"):
             return known(where)
         path = where.removeprefix("lines://")
-        return Place(where, Path(path).exists, lambda first, key: store.create(path, first, key), lambda: store(path))
+        return Place(
+            where,
+            Path(path).exists,
+            lambda first, key: store.create(path, first, key),
+            lambda: store(path),
+        )
 
     monkeypatch.setattr(Place, "of", staticmethod(of))
     with closing(conformance.Home(f"lines://{tmp_path}/visits.lines")) as home:
@@ -191,10 +203,15 @@ def walked(made: dict[str, Any], run: Any) -> Law:
 
 
 @pytest.mark.parametrize(("odds", "categories"), [(Fraction(3), 2), (Fraction(5, 2), 4)])
-def test_the_protocol_has_the_law_that_it_states(made: dict[str, Any], odds: Fraction, categories: int) -> None:
+def test_the_protocol_has_the_law_that_it_states(
+    made: dict[str, Any], odds: Fraction, categories: int
+) -> None:
     protocol = made["NegativeSurvey"](odds, categories)
     one = [walked(made, lambda x=x: protocol.randomize_one(x)) for x in range(categories)]
-    many = [walked(made, lambda x=x: int(protocol.randomize(np.array([x])).column[0])) for x in range(categories)]
+    many = [
+        walked(made, lambda x=x: int(protocol.randomize(np.array([x])).column[0]))
+        for x in range(categories)
+    ]
     assert one == many
     for p, q in permutations(one, 2):
         assert sum(p.values()) == 1

@@ -21,7 +21,9 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_page(page)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda p: p.name
+)
 def test_links_to_files_are_not_broken(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -31,7 +33,16 @@ GENERATED = ("docs/sql.md", "benchmarks/RESULTS.md")
 REWRITTEN = ("query", "plan", "privacy", "accounting", "audit", "local/shuffled.md")
 """Rooms whose pages are not wrapped yet."""
 PROSE = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    *(
+        ROOT / name
+        for name in (
+            "README.md",
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "benchmarks/README.md",
+        )
+    ),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "src" / "sordino").rglob("*.md")),
 ]
@@ -43,7 +54,9 @@ PROSE = [
         page
         for page in PROSE
         if str(page.relative_to(ROOT)) not in GENERATED
-        and not str(page.relative_to(ROOT)).startswith(tuple(f"src/sordino/{room}" for room in REWRITTEN))
+        and not str(page.relative_to(ROOT)).startswith(
+            tuple(f"src/sordino/{room}" for room in REWRITTEN)
+        )
     ],
     ids=lambda p: p.name,
 )
@@ -69,7 +82,9 @@ def test_what_is_wrapped_still_says_the_same() -> None:
 
 
 def test_the_architecture_page_has_one_line_for_each_file() -> None:
-    tree = (ROOT / "docs" / "architecture.md").read_text().split("src/sordino/\n")[1].split("\n```")[0]
+    tree = (
+        (ROOT / "docs" / "architecture.md").read_text().split("src/sordino/\n")[1].split("\n```")[0]
+    )
     named, folders = [], list[str]()
     for line in tree.split("\n"):
         depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
@@ -78,7 +93,9 @@ def test_the_architecture_page_has_one_line_for_each_file() -> None:
         assert len(line) <= 120, line
     package = ROOT / "src" / "sordino"
     files = [
-        str(path.relative_to(package)) for path in package.rglob("*.py") if path.parent == package or path.stem != "__init__"
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.parent == package or path.stem != "__init__"
     ]
     assert {name for name in named if name.endswith(".py")} == set(files)
     assert len(named) == len(set(named))

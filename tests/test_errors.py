@@ -19,10 +19,18 @@ SOURCE = Path(so.__file__).parent
 
 @pytest.mark.parametrize("kind", [InvalidInput, UnsupportedSQL])
 @pytest.mark.parametrize("code", [None, Code.WINDOW])
-def test_a_code_survives_copies_and_is_not_shown(kind: type[InvalidInput], code: Code | None) -> None:
+def test_a_code_survives_copies_and_is_not_shown(
+    kind: type[InvalidInput], code: Code | None
+) -> None:
     error = kind("x", "a rule", "A hint.", code)
     for same in (error, copy.copy(error), pickle.loads(pickle.dumps(error))):
-        assert (type(same), same.value, same.rule, same.hint, same.code) == (kind, "x", "a rule", "A hint.", code)
+        assert (type(same), same.value, same.rule, same.hint, same.code) == (
+            kind,
+            "x",
+            "a rule",
+            "A hint.",
+            code,
+        )
         assert str(same) == "got x: a rule. A hint."
 
 
@@ -30,13 +38,21 @@ def test_no_module_reads_the_words_of_an_error() -> None:
     texts = r"(error|refusal|failure|caught|refused)\.(rule|hint|value|args\[0\])"
     asked = r"\.\w*(with|find|index|count|replace|split)\(|\s*[!=]=|\s+in\b"
     read = re.compile(rf"{texts}({asked})|\bin\s+({texts}|str\(error\))")
-    found = [f"{p.name}: {m.group()}" for p in SOURCE.rglob("*.py") for m in read.finditer(p.read_text())]
+    found = [
+        f"{p.name}: {m.group()}" for p in SOURCE.rglob("*.py") for m in read.finditer(p.read_text())
+    ]
     assert found == []
 
 
 def test_every_code_is_given_by_somebody() -> None:
-    texts = [p.read_text() for p in SOURCE.rglob("*.py") if p.name not in ("errors.py", "condition_refusals.py")]
-    assert [code.name for code in Code if not any(f"Code.{code.name}" in text for text in texts)] == []
+    texts = [
+        p.read_text()
+        for p in SOURCE.rglob("*.py")
+        if p.name not in ("errors.py", "condition_refusals.py")
+    ]
+    assert [
+        code.name for code in Code if not any(f"Code.{code.name}" in text for text in texts)
+    ] == []
 
 
 CASES = [

@@ -35,7 +35,10 @@ TABLES: dict[str, tuple[Sequence[float], dict[str, Any]]] = {
         {"min": -(2**52), "max": 2**52, "step": 4096},
     ),
     "just above a power of two": ([2.0**40 + 2.0**-12] * 33, {"min": 0, "max": 2**41, "step": 2}),
-    "rounding at every step": ([0.1, 0.2, 0.3, 1e15, -1e15, 0.1] * 8, {"min": -(10**15), "max": 10**15, "step": 1000}),
+    "rounding at every step": (
+        [0.1, 0.2, 0.3, 1e15, -1e15, 0.1] * 8,
+        {"min": -(10**15), "max": 10**15, "step": 1000},
+    ),
     "huge and infinite": (
         [1e308, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324] * 5,
         {"min": -(10**6), "max": 10**6},
@@ -49,14 +52,23 @@ def bench(threads: int) -> Bench:
     return Bench(threads)
 
 
-def declared(table: pa.Table, unit: str, y: dict[str, Any], neighbors: str = "add_remove") -> Dataset:
+def declared(
+    table: pa.Table, unit: str, y: dict[str, Any], neighbors: str = "add_remove"
+) -> Dataset:
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows_per_group": 5, "max_groups": 2}
     columns = {
         "y": {"type": "float", **y},
         "x": {"type": "int", "min": -(2**52), "max": 2**52},
         "c": {"type": "category", "values": ["A", "B", "C"]},
     }
-    return Dataset(table, unit=unit, neighbors=neighbors, columns=columns, budget={"epsilon": 100, "delta": 1e-6}, **bounds)
+    return Dataset(
+        table,
+        unit=unit,
+        neighbors=neighbors,
+        columns=columns,
+        budget={"epsilon": 100, "delta": 1e-6},
+        **bounds,
+    )
 
 
 DECLARED: dict[int, tuple[Plan, Table]] = {}
@@ -66,7 +78,10 @@ DECLARED: dict[int, tuple[Plan, Table]] = {}
 def planned(text: str, dataset: Dataset, family: Any = "laplace") -> Plan:
     assert dataset.budget is not None
     plan = make_plan(
-        parse(text), dataset, Cost.offered(epsilon=1, mechanism=family), TwoMeterFilter(dataset.budget, Fraction(0))
+        parse(text),
+        dataset,
+        Cost.offered(epsilon=1, mechanism=family),
+        TwoMeterFilter(dataset.budget, Fraction(0)),
     )
     DECLARED[id(plan)] = plan, dataset.tables["data"]
     return plan
@@ -98,7 +113,10 @@ def test_removing_any_row_moves_the_sum_by_no_more_than_the_bound(name: str) -> 
     values, limits = TABLES[name]
     for neighbors, unit in (("add_remove", "row"), ("replace", "row"), ("add_remove", "id")):
         dataset = declared(table_of(values), unit, limits, neighbors)
-        plan = planned("SELECT SUM(y) AS a, SUM(x) AS b FROM data WHERE x >= -4503599627370496 OR x IS NULL", dataset)
+        plan = planned(
+            "SELECT SUM(y) AS a, SUM(x) AS b FROM data WHERE x >= -4503599627370496 OR x IS NULL",
+            dataset,
+        )
         whole = run(plan, table_of(values))
         assert whole == reference(plan, dataset, table_of(values).to_pylist(), {})
         table, printed = table_of(values), bench(1).printed(plan)
@@ -106,7 +124,9 @@ def test_removing_any_row_moves_the_sum_by_no_more_than_the_bound(name: str) -> 
             if unit == "id":
                 fewer = pa.concat_tables([table.slice(0, i), table.slice(i + 4)])
             elif neighbors == "replace":
-                fewer = pa.concat_tables([table.slice(0, i), table_of([-values[i]]), table.slice(i + 1)])
+                fewer = pa.concat_tables(
+                    [table.slice(0, i), table_of([-values[i]]), table.slice(i + 1)]
+                )
             else:
                 fewer = pa.concat_tables([table.slice(0, i), table.slice(i + 1)])
             bench(1).load(dataset.tables, {"data": fewer})
@@ -133,7 +153,12 @@ def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> Non
         "c": {"type": "category", "values": groups},
     }
     dataset = Dataset(
-        table, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6}
+        table,
+        unit="id",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns=columns,
+        budget={"epsilon": 100, "delta": 1e-6},
     )
     plan = planned("SELECT c, SUM(x) AS s FROM data GROUP BY c", dataset, family)
     (sums,), reached = run(plan, table).vectors.values(), 0.0
@@ -163,7 +188,15 @@ def test_float_sums_would_depend_on_the_order() -> None:
     changed = 0
     for values, _ in TABLES.values():
         finite = [v for v in values if math.isfinite(v) and abs(v) < 1e300]
-        changed += len({sum(order) for order in (finite, finite[::-1], sorted(finite), sorted(finite, key=abs))}) > 1
+        changed += (
+            len(
+                {
+                    sum(order)
+                    for order in (finite, finite[::-1], sorted(finite), sorted(finite, key=abs))
+                }
+            )
+            > 1
+        )
     assert changed >= 4
 
 
@@ -180,10 +213,21 @@ def test_threads_do_not_matter() -> None:
     for unit, text in (("row", SUMS), ("id", SUMS.replace(" FROM", ", c FROM") + " GROUP BY c")):
         plan = planned(text, declared(table, unit, limits), "gaussian")
         shuffled = table.take(pa.array(rng.permutation(count)))
-        results = [run(plan, table, 1), run(plan, table, 2), run(plan, table, 4), run(plan, shuffled, 4)]
+        results = [
+            run(plan, table, 1),
+            run(plan, table, 2),
+            run(plan, table, 4),
+            run(plan, shuffled, 4),
+        ]
         assert all(result == results[0] for result in results)
         if unit == "row":
-            steps = np.floor(np.clip(y[~np.isnan(y)], -(2.0**40), 2.0**40) / 2 + 0.5).astype(np.int64)
-            both = next(results[0].vectors[release.name] for release in plan.sums if release.partial.width == 2)
+            steps = np.floor(np.clip(y[~np.isnan(y)], -(2.0**40), 2.0**40) / 2 + 0.5).astype(
+                np.int64
+            )
+            both = next(
+                results[0].vectors[release.name]
+                for release in plan.sums
+                if release.partial.width == 2
+            )
             total = sum(map(int, steps))
             assert both[()] == (2**39 * len(steps) - total, total + 2**39 * len(steps))

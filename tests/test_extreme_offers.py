@@ -21,7 +21,13 @@ from sordino.plan.explain import _factor
 from sordino.query.aggregates.quantiles import noisy_quantiles
 from tape import Tape
 
-_KINDS = {"p": pa.int64(), "age": pa.int64(), "wide": pa.int64(), "cost": pa.float64(), "big": pa.float64()}
+_KINDS = {
+    "p": pa.int64(),
+    "age": pa.int64(),
+    "wide": pa.int64(),
+    "cost": pa.float64(),
+    "big": pa.float64(),
+}
 _KINDS |= {"tiny": pa.float64(), "free": pa.float64(), "ward": pa.string(), "city": pa.string()}
 _KINDS |= {"ok": pa.bool_(), "day": pa.date32(), "at": pa.timestamp("us")}
 _SCHEMA = pa.schema(list(_KINDS.items()))
@@ -60,7 +66,14 @@ _NUMBERS: tuple[str, ...] = (
     "1e150",
 )
 _NUMBERS += ("1e-308", "123456789012345678901234567890", "7", "2.5", "1e100")
-_LEVELS = ("0", "1", "0.5", "1e-300", "0.9999999999999999999999", "0.3333333333333333333333333333333333333")
+_LEVELS = (
+    "0",
+    "1",
+    "0.5",
+    "1e-300",
+    "0.9999999999999999999999",
+    "0.3333333333333333333333333333333333333",
+)
 _CONFIDENCES = (5e-324, 1e-300, 1e-9, 0.5, 0.95, 1 - 1e-9, 1 - 2**-53)
 _KEYS: tuple[list[str], ...] = (
     [],
@@ -91,8 +104,12 @@ def _table(rows: int) -> pa.Table:
             day,
         )
 
-    columns = [list(column) for column in zip(*map(cells, range(rows)), strict=True)] or [[]] * len(_SCHEMA)
-    return pa.table([pa.array(c, field.type) for c, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+    columns = [list(column) for column in zip(*map(cells, range(rows)), strict=True)] or [[]] * len(
+        _SCHEMA
+    )
+    return pa.table(
+        [pa.array(c, field.type) for c, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+    )
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +117,11 @@ def sessions() -> Iterator[list[so.Session]]:
     with ExitStack() as stack:
         budgets = so.Budget(10**6, 0.5), so.Budget(10**6)
         yield [
-            stack.enter_context(so.Session(so.Dataset(_table(rows), name="v", columns=_COLUMNS, budget=budget, **world)))
+            stack.enter_context(
+                so.Session(
+                    so.Dataset(_table(rows), name="v", columns=_COLUMNS, budget=budget, **world)
+                )
+            )
             for world, rows, budget in itertools.product(_WORLDS, (25, 1, 0), budgets)
         ]
 
@@ -113,7 +134,11 @@ class _Questions:
 
     def number(self) -> str:
         c = self.chance
-        return c.choice(_NUMBERS) if c.random() < 0.7 else f"{c.choice(['1', '9.99', '4.5', '-3'])}e{c.randint(-320, 308)}"
+        return (
+            c.choice(_NUMBERS)
+            if c.random() < 0.7
+            else f"{c.choice(['1', '9.99', '4.5', '-3'])}e{c.randint(-320, 308)}"
+        )
 
     def value(self, depth: int = 0) -> str:
         c, n = self.chance, self.number
@@ -143,8 +168,16 @@ class _Questions:
 
     def aggregate(self) -> str:
         c, x = self.chance, self.value()
-        forms = ["COUNT(*)", "COUNT(DISTINCT p)", f"MEDIAN({x})", f"QUANTILE({x}, {c.choice(_LEVELS)})"]
-        forms += [f"SUM({x} > {self.number()})", f"AVG(LEAST(GREATEST({x}, {self.number()}), {self.number()}))"]
+        forms = [
+            "COUNT(*)",
+            "COUNT(DISTINCT p)",
+            f"MEDIAN({x})",
+            f"QUANTILE({x}, {c.choice(_LEVELS)})",
+        ]
+        forms += [
+            f"SUM({x} > {self.number()})",
+            f"AVG(LEAST(GREATEST({x}, {self.number()}), {self.number()}))",
+        ]
         names = ("COUNT", "SUM", "AVG", "VAR_SAMP", "VAR_POP", "STDDEV_SAMP", "STDDEV_POP")
         pairs = ("COVAR_SAMP", "COVAR_POP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
         forms += [f"{name}({x}, {self.value()})" for name in pairs]
@@ -192,7 +225,10 @@ def _campaign(sessions: list[so.Session], seed: int, answers: int) -> None:
             plan = session.preview(question, **offer)
             text = str(plan)
             answer = session.sql(question, **offer)
-        except (InvalidInput, BudgetExceeded):  # all that may come before the charge; EngineFailed comes after it
+        except (
+            InvalidInput,
+            BudgetExceeded,
+        ):  # all that may come before the charge; EngineFailed comes after it
             assert session.remaining == before, (question, offer)
             continue
         assert text
@@ -200,7 +236,9 @@ def _campaign(sessions: list[so.Session], seed: int, answers: int) -> None:
         answered += 1
 
 
-def test_extreme_offers_and_numbers_are_answered_or_refused_before_the_charge(sessions: list[so.Session]) -> None:
+def test_extreme_offers_and_numbers_are_answered_or_refused_before_the_charge(
+    sessions: list[so.Session],
+) -> None:
     _campaign(sessions, seed=1, answers=60)
 
 
@@ -211,7 +249,9 @@ def test_many_extreme_offers_and_numbers(sessions: list[so.Session], seed: int) 
 
 
 @pytest.mark.parametrize("epsilon", [709, 710, 10**6])
-def test_a_very_large_epsilon_is_answered_with_its_promise(sessions: list[so.Session], epsilon: int) -> None:
+def test_a_very_large_epsilon_is_answered_with_its_promise(
+    sessions: list[so.Session], epsilon: int
+) -> None:
     """The sentence about e^epsilon once overflowed after the charge."""
     with so.Session(sessions[0].dataset) as session:
         answer = session.sql("SELECT COUNT(*) AS n FROM v", epsilon=epsilon)
@@ -223,16 +263,25 @@ def test_an_epsilon_beyond_every_budget_is_refused(sessions: list[so.Session]) -
         sessions[0].preview("SELECT COUNT(*) FROM v", epsilon=1_000_001)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10**15), Fraction(1, 10), Fraction(1, 2), 1, 5, 99, 100])
+@pytest.mark.parametrize(
+    "epsilon", [Fraction(1, 10**15), Fraction(1, 10), Fraction(1, 2), 1, 5, 99, 100]
+)
 def test_the_promised_factor_is_never_below_the_true_one(epsilon: Fraction) -> None:
     from flint import arb
 
-    assert arb(_factor(Fraction(epsilon))) >= (arb(Fraction(epsilon).numerator) / Fraction(epsilon).denominator).exp()
+    assert (
+        arb(_factor(Fraction(epsilon)))
+        >= (arb(Fraction(epsilon).numerator) / Fraction(epsilon).denominator).exp()
+    )
 
 
-@pytest.mark.parametrize("level", [Fraction(1, 10**22), 1 - Fraction(1, 10**37), Fraction(1, 10**300)])
+@pytest.mark.parametrize(
+    "level", [Fraction(1, 10**22), 1 - Fraction(1, 10**37), Fraction(1, 10**300)]
+)
 @pytest.mark.parametrize("weights", [[], [3, 5], [2**61, 2**61]])
-def test_levels_of_many_digits_are_drawn_whatever_a_group_holds(level: Fraction, weights: list[int]) -> None:
+def test_levels_of_many_digits_are_drawn_whatever_a_group_holds(
+    level: Fraction, weights: list[int]
+) -> None:
     """Whether numbers fit into 64 bits once depended on the weights: an empty group failed, which told that it was empty."""
     cells = np.arange(len(weights), dtype=np.int64)
     drawn = noisy_quantiles(
@@ -251,7 +300,9 @@ def test_levels_of_many_digits_are_drawn_whatever_a_group_holds(level: Fraction,
         "SELECT VAR_SAMP(big - cost * 1e-300) FROM v",
     ],
 )
-def test_numbers_beyond_floats_are_planned_or_refused_in_words(sessions: list[so.Session], question: str) -> None:
+def test_numbers_beyond_floats_are_planned_or_refused_in_words(
+    sessions: list[so.Session], question: str
+) -> None:
     for session in sessions:
         before = session.remaining
         with contextlib.suppress(InvalidInput):  # which has a value, a rule and a hint
@@ -259,14 +310,20 @@ def test_numbers_beyond_floats_are_planned_or_refused_in_words(sessions: list[so
         assert session.remaining == before
 
 
-def test_what_cannot_be_finished_is_found_before_the_charge(sessions: list[so.Session], monkeypatch: Any) -> None:
+def test_what_cannot_be_finished_is_found_before_the_charge(
+    sessions: list[so.Session], monkeypatch: Any
+) -> None:
     """Whatever fails while an answer is made fails in the rehearsal already; it tells neither data nor a charge."""
 
     def fails(*_: object) -> Any:
         raise OverflowError
 
     session = sessions[0]
-    for place in ("sordino.release.noisy_groups", "sordino.release.finished", "sordino.answer.answer.Answer.to_json"):
+    for place in (
+        "sordino.release.noisy_groups",
+        "sordino.release.finished",
+        "sordino.answer.answer.Answer.to_json",
+    ):
         before = session.remaining
         with monkeypatch.context() as patch:
             patch.setattr(place, fails)

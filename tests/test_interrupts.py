@@ -65,7 +65,8 @@ session.close()
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(signal.SIGINT, "interrupted 1 forfeited"), (signal.SIGTERM, "exit 7 1 forfeited")]
+    ("number", "said"),
+    [(signal.SIGINT, "interrupted 1 forfeited"), (signal.SIGTERM, "exit 7 1 forfeited")],
 )
 def test_a_signal_in_the_middle_of_a_query_reaches_the_caller(number: int, said: str) -> None:
     process = subprocess.Popen([sys.executable, "-c", ASKING], stdout=subprocess.PIPE, text=True)
@@ -88,7 +89,9 @@ def test_what_the_work_raises_is_raised_and_what_it_gives_is_given() -> None:
 
 def test_work_goes_on_in_its_own_thread_elsewhere() -> None:
     found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(interruptible(threading.get_ident, lambda: None)))
+    thread = threading.Thread(
+        target=lambda: found.append(interruptible(threading.get_ident, lambda: None))
+    )
     thread.start()
     ident = thread.ident
     thread.join()
@@ -101,9 +104,20 @@ def test_a_disk_that_is_full_after_the_charge_does_not_say_that_nothing_was_gran
     dataset = declare(tmp_path)
     appended = SqliteStore.append
 
-    def full(self: SqliteStore, row: Any, head: Any, request: str | None = None, answer: bytes | None = None) -> None:
+    def full(
+        self: SqliteStore,
+        row: Any,
+        head: Any,
+        request: str | None = None,
+        answer: bytes | None = None,
+    ) -> None:
         if answer is not None:
-            raise LedgerUnavailable(self.place, "the disk is full (SQLITE_FULL)", "Free some space.", "Nothing was granted.")
+            raise LedgerUnavailable(
+                self.place,
+                "the disk is full (SQLITE_FULL)",
+                "Free some space.",
+                "Nothing was granted.",
+            )
         appended(self, row, head, request, answer)
 
     with Session(dataset) as session:
@@ -169,7 +183,9 @@ print("answered", flush=True)
 """
 
 
-@pytest.mark.parametrize("does", first_of(3, ["leaves", "asks anew", "amid a statement", "closes", "drops"]))
+@pytest.mark.parametrize(
+    "does", first_of(3, ["leaves", "asks anew", "amid a statement", "closes", "drops"])
+)
 def test_a_child_forked_from_an_open_session_ends_as_it_says(does: str) -> None:
     """What it inherits of DuckDB has lost its threads: to close it there would crash."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, does]

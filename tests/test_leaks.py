@@ -26,7 +26,13 @@ from engine_plug import Plug
 from query import nasty
 from query_cases import Questions, World, random_rows, random_world
 from sordino.engines.duckdb import DuckDB
-from sordino.errors import BudgetExceeded, EngineFailed, InvalidDeclaration, InvalidInput, SordinoError
+from sordino.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    InvalidDeclaration,
+    InvalidInput,
+    SordinoError,
+)
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.types import Number
@@ -63,14 +69,20 @@ def canary_world(rng: random.Random) -> World:
     world = random_world(rng)
     columns = {**world.columns, "t": {"type": "text"}}
     return dataclasses.replace(
-        world, person=True, columns=columns, types={**world.types, "id": pa.string(), "c": pa.string()}
+        world,
+        person=True,
+        columns=columns,
+        types={**world.types, "id": pa.string(), "c": pa.string()},
     )
 
 
 def canary_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     """Every text cell, person and undeclared category is a token."""
     rows = random_rows(
-        rng, dataclasses.replace(world, person=False, types={k: v for k, v in world.types.items() if k != "id"})
+        rng,
+        dataclasses.replace(
+            world, person=False, types={k: v for k, v in world.types.items() if k != "id"}
+        ),
     )
     return [
         {
@@ -83,7 +95,9 @@ def canary_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     ]
 
 
-def test_answered_questions_show_no_cell(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_answered_questions_show_no_cell(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     asked = 0
     for seed in range(6):
@@ -102,7 +116,15 @@ def test_answered_questions_show_no_cell(capfd: pytest.CaptureFixture[str], capl
                 asked += 1
                 exacts = [plug.run(statement) for statement in plan.statements]
                 groups = exact_groups(plan, exacts)
-                shown = [str(plan), repr(plan), plan.sql(), repr(plan.charge), repr(exacts), repr(groups), repr(dataset)]
+                shown = [
+                    str(plan),
+                    repr(plan),
+                    plan.sql(),
+                    repr(plan.charge),
+                    repr(exacts),
+                    repr(groups),
+                    repr(dataset),
+                ]
                 answer = session.run(query, epsilon=1)
                 shown += [
                     repr(session),
@@ -190,7 +212,10 @@ def small_session(plug: Plug) -> Session:
     }
     budget = {"epsilon": 100, "delta": 1e-6}
     return Session(
-        Dataset(table, unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=budget), engine=plug
+        Dataset(
+            table, unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=budget
+        ),
+        engine=plug,
     )
 
 
@@ -274,10 +299,18 @@ def test_a_file_that_changes_under_the_engine(damage: str, tmp_path: Path) -> No
     """It is noticed before anything is charged."""
     count = 5000
     pq.write_table(
-        pa.table({"id": [TOKENS[i % 40] + str(i) for i in range(count)], "x": [i % 10 for i in range(count)]}), path
+        pa.table(
+            {
+                "id": [TOKENS[i % 40] + str(i) for i in range(count)],
+                "x": [i % 10 for i in range(count)],
+            }
+        ),
+        path,
     )
     columns = {"x": {"type": "int", "min": 0, "max": 9}}
-    with Session(Dataset(path, unit="id", max_rows_per_group=1, columns=columns, budget={"epsilon": 10})) as session:
+    with Session(
+        Dataset(path, unit="id", max_rows_per_group=1, columns=columns, budget={"epsilon": 10})
+    ) as session:
         if damage == "deleted":
             path.unlink()
         elif damage == "truncated":
@@ -299,7 +332,12 @@ def test_too_little_memory() -> None:
     )
     columns = {"t": {"type": "text"}}
     dataset = Dataset(
-        table, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget={"epsilon": 10, "delta": 1e-6}
+        table,
+        unit="id",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns=columns,
+        budget={"epsilon": 10, "delta": 1e-6},
     )
     with Session(dataset, memory="2MB", threads=1) as session:
         with pytest.raises(EngineFailed) as failed:
@@ -317,7 +355,12 @@ def test_a_declaration_that_does_not_fit_quotes_no_cell(kind: str, tmp_path: Pat
     sources: list[Any] = [table, path]
     for source in sources:
         dataset = Dataset(
-            source, name="data", unit="id", max_rows_per_group=1, columns={"x": column}, budget={"epsilon": 10}
+            source,
+            name="data",
+            unit="id",
+            max_rows_per_group=1,
+            columns={"x": column},
+            budget={"epsilon": 10},
         )
         try:
             with Session(dataset) as session:
@@ -331,7 +374,13 @@ def test_a_declaration_that_does_not_fit_quotes_no_cell(kind: str, tmp_path: Pat
 def test_a_csv_that_is_no_text_quotes_no_cell(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(b"id,x\n" + TOKENS[0].encode() + b",\xff\xfe\n")
-    dataset = Dataset(path, unit="id", max_rows_per_group=1, columns={"x": {"type": "text"}}, budget={"epsilon": 10})
+    dataset = Dataset(
+        path,
+        unit="id",
+        max_rows_per_group=1,
+        columns={"x": {"type": "text"}},
+        budget={"epsilon": 10},
+    )
     refused: Exception | None = None
     try:
         Session(dataset).close()
@@ -349,7 +398,11 @@ def broken_text(words: Sequence[bytes]) -> pa.Array:
 
 @pytest.mark.parametrize("source", ["frame", "parquet"])
 @pytest.mark.parametrize(
-    "text", ["SELECT t, COUNT(*) AS n FROM data GROUP BY t", "SELECT COUNT(*) AS n FROM data WHERE LOWER(t) = 'ab'"]
+    "text",
+    [
+        "SELECT t, COUNT(*) AS n FROM data GROUP BY t",
+        "SELECT COUNT(*) AS n FROM data WHERE LOWER(t) = 'ab'",
+    ],
 )
 def test_one_broken_cell_does_not_fail_a_question(source: str, text: str, tmp_path: Path) -> None:
     """If it did, whether a question fails would tell, without noise, if this person's row is there and passes the filter.
@@ -423,15 +476,26 @@ def nasty_session(plug: Plug) -> tuple[Session, list[dict[str, Any]]]:
     fields = {}
     for name, column in nasty.COLUMNS.items():
         whole = isinstance(column.type, Number)
-        kind = nasty._ARROW[("int" if whole else "text") if column.kind == "category" else column.kind]
+        kind = nasty._ARROW[
+            ("int" if whole else "text") if column.kind == "category" else column.kind
+        ]
         fields[name] = pa.array([row[name] for row in rows], type=kind)
     fields["id"] = pa.array([rng.choice([1, 2, 3, None]) for _ in rows], pa.int64())
     seed = Dataset(
-        pa.table(fields), unit="id", max_rows_per_group=3, max_groups=2, columns={}, budget={"epsilon": 10**6, "delta": 0.1}
+        pa.table(fields),
+        unit="id",
+        max_rows_per_group=3,
+        max_groups=2,
+        columns={},
+        budget={"epsilon": 10**6, "delta": 0.1},
     )
     table = dataclasses.replace(seed.tables["data"], columns=nasty.COLUMNS)
     return Session(
-        Dataset(tables={"data": table}, budget={"epsilon": 10**6, "delta": 0.1}, reserved_delta=Fraction(1, 100)),
+        Dataset(
+            tables={"data": table},
+            budget={"epsilon": 10**6, "delta": 0.1},
+            reserved_delta=Fraction(1, 100),
+        ),
         engine=plug,
     ), rows
 
@@ -444,9 +508,15 @@ def _never_fails(seeds: Sequence[int], depth: int) -> int:
         for seed in seeds:
             make, rng = nasty.Expressions(seed), random.Random(seed)
             number = make.one("number", depth)
-            bounded = tree.Call("least", (tree.Call("greatest", (number, tree.Literal(-5))), tree.Literal(100)))
+            bounded = tree.Call(
+                "least", (tree.Call("greatest", (number, tree.Literal(-5))), tree.Literal(100))
+            )
             key = rng.choice(
-                [make.one("truth", depth), make.one("text", 1), tree.Call("bucket", (bounded, tree.Literal(10)))]
+                [
+                    make.one("truth", depth),
+                    make.one("text", 1),
+                    tree.Call("bucket", (bounded, tree.Literal(10))),
+                ]
             )
             values: list[Any] = [
                 tree.Aggregate("sum", (bounded,)),
@@ -485,7 +555,12 @@ def test_no_cell_makes_an_admitted_question_fail_campaign(part: int) -> None:
 def test_wide_bounds_are_planned_and_answered(aggregate: str, end: float) -> None:
     """What was charged for is answered, or refused before the charge."""
     table = pa.table({"y": [1.0, -end, end]})
-    dataset = Dataset(table, unit="row", columns={"y": {"type": "float", "min": -end, "max": end}}, budget={"epsilon": 10})
+    dataset = Dataset(
+        table,
+        unit="row",
+        columns={"y": {"type": "float", "min": -end, "max": end}},
+        budget={"epsilon": 10},
+    )
     with Session(dataset) as session:
         try:
             str(session.preview(f"SELECT {aggregate}(y) AS v FROM data", epsilon=1))
@@ -497,6 +572,8 @@ def test_wide_bounds_are_planned_and_answered(aggregate: str, end: float) -> Non
 def test_dates_at_the_ends_of_time() -> None:
     days = [date(1, 1, 1), date(9999, 12, 31), None]
     table = pa.table({"d": pa.array(days, pa.date32())})
-    with Session(Dataset(table, unit="row", columns={"d": {"type": "date"}}, budget={"epsilon": 10})) as session:
+    with Session(
+        Dataset(table, unit="row", columns={"d": {"type": "date"}}, budget={"epsilon": 10})
+    ) as session:
         for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"):
             session.sql(f"SELECT AVG(DATE_PART('{part}', d)) AS v FROM data", epsilon=1)

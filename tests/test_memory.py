@@ -35,7 +35,9 @@ def test_a_hundred_million_rows_within_two_gigabytes(tmp_path: Path) -> None:
         cells = f"CAST(hash(i) % {PERSONS} AS BIGINT) AS user_id, {city} AS city, (hash(i + 2) % 100001) / 100.0 AS amount"
         rows = f"SELECT {cells} FROM range({ROWS}) AS r(i)"
         connection.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
-    done = subprocess.run([sys.executable, "-c", ASK, str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     groups, total, peak = (int(float(word)) for word in done.stdout.split())
     print(f"peak {peak / 1e9:.2f} GB")

@@ -58,7 +58,9 @@ def test_each_still_changes_what_the_source_does(room: str) -> None:
     for mutant in MUTANTS:
         if mutant.room == room:
             source = mutant.path(ROOT).read_text()
-            assert ast.dump(ast.parse(mutant.planted(source))) != shape(mutant.path(ROOT)), mutant.name
+            assert ast.dump(ast.parse(mutant.planted(source))) != shape(mutant.path(ROOT)), (
+                mutant.name
+            )
             assert mutant.harm.endswith("."), mutant.name
 
 
@@ -87,20 +89,29 @@ def test_how_lines_are_broken_makes_no_difference() -> None:
 
 
 def test_a_symbol_says_where() -> None:
-    source = "def f():\n    return 1\n\n\nclass A:\n    @staticmethod\n    def f():\n        return 1\n"
+    source = (
+        "def f():\n    return 1\n\n\nclass A:\n    @staticmethod\n    def f():\n        return 1\n"
+    )
     mutant = Mutant("m", "room", "file.py", "return 1", "return 2", "It harms.", (), ())
     with pytest.raises(ValueError, match="occurs 2 times"):
         mutant.planted(source)
     assert replace(mutant, symbol="f").planted(source) == source.replace("1", "2", 1)
-    assert replace(mutant, symbol="A.f").planted(source) == source.replace("        return 1", "        return 2")
+    assert replace(mutant, symbol="A.f").planted(source) == source.replace(
+        "        return 1", "        return 2"
+    )
     with pytest.raises(ValueError, match="is there 0 times"):
         replace(mutant, symbol="A.g").planted(source)
 
 
 def test_only_kills_count() -> None:
-    outcomes = [Outcome(MUTANTS[0], status, 1.0) for status in ("killed", "crashed", "timeout", "survived")]
+    outcomes = [
+        Outcome(MUTANTS[0], status, 1.0) for status in ("killed", "crashed", "timeout", "survived")
+    ]
     assert share(outcomes) == 0.25
-    assert summary(outcomes, 60) == "1 of 4 mutants killed (25%); 1 crashed, 1 timeout, 1 survived; 1 minutes."
+    assert (
+        summary(outcomes, 60)
+        == "1 of 4 mutants killed (25%); 1 crashed, 1 timeout, 1 survived; 1 minutes."
+    )
 
 
 @pytest.mark.slow
@@ -113,11 +124,24 @@ def test_a_few_are_killed_by_tests_that_pass_without_them(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_crashes(tmp_path: Path) -> None:
+def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_crashes(
+    tmp_path: Path,
+) -> None:
     snapshot(tmp_path)
     tests = ("tests/mechanisms/test_lattice.py::test_shape_and_order_are_kept",)
     old = "return cls._for(s, s / positive"
-    harmless = Mutant("harmless", "room", "mechanisms/laplace.py", old, f"hint = hint\n        {old}", "None.", tests, tests)
-    broken = replace(harmless, file="mechanisms/lattice.py", old="class Lattice:", new="class Lattice(None):")
+    harmless = Mutant(
+        "harmless",
+        "room",
+        "mechanisms/laplace.py",
+        old,
+        f"hint = hint\n        {old}",
+        "None.",
+        tests,
+        tests,
+    )
+    broken = replace(
+        harmless, file="mechanisms/lattice.py", old="class Lattice:", new="class Lattice(None):"
+    )
     assert trial(harmless, tmp_path, 600, own=True).status == "survived"
     assert trial(broken, tmp_path, 600, own=True).status == "crashed"

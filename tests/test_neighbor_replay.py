@@ -68,7 +68,9 @@ def meter(dataset: Dataset) -> TwoMeterFilter:
 
 
 def planned(query: tree.Query, dataset: Dataset, family: Any, *, bias: bool | None = None) -> Plan:
-    return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=bias), meter(dataset))
+    return make_plan(
+        query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=bias), meter(dataset)
+    )
 
 
 def random_plans(rng: random.Random, world: World, dataset: Dataset, count: int) -> Iterator[Plan]:
@@ -104,12 +106,16 @@ def show(tightness: Tightness) -> None:
         print(f"{' '.join(key):30} {ratio:.3f}")
 
 
-def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness, limits: Bounds | None = None) -> Iterator[str]:
+def direct(
+    seed: int, *, queries: int, pairs: int, tightness: Tightness, limits: Bounds | None = None
+) -> Iterator[str]:
     """What is wrong with some plans on one random table and its neighbours: bounds, numbers, plans that see data."""
     rng = random.Random(seed)
     world = bounded_world(rng, limits)
     rows = random_rows(rng, world)
-    tables = [world.table(table) for table in (rows, *(neighbor(rng, world, rows) for _ in range(pairs)))]
+    tables = [
+        world.table(table) for table in (rows, *(neighbor(rng, world, rows) for _ in range(pairs)))
+    ]
     plain = [table.to_pylist() for table in tables]
     dataset, other = world.dataset(tables[0]), world.dataset(tables[-1])
     lookup = dataset.tables["wards"].source.frame
@@ -124,11 +130,20 @@ def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness, limits:
             if sums[-1] != reference(found, dataset, raw, {"wards": lookup.to_pylist()}):
                 yield f"{seed}: not what the naive engine says: {found.query}"
         for changed in sums[1:]:
-            yield from (f"{seed}: {text}: {found.query}" for text in note(tightness, world, moved(found, sums[0], changed)))
+            yield from (
+                f"{seed}: {text}: {found.query}"
+                for text in note(tightness, world, moved(found, sums[0], changed))
+            )
 
 
 def many(
-    seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightness, limits: Bounds | None = None
+    seed: int,
+    *,
+    queries: int,
+    bases: int,
+    pairs: int,
+    tightness: Tightness,
+    limits: Bounds | None = None,
 ) -> Iterator[str]:
     """The same bounds on many tables side by side, each with its neighbours; not for plans that know the number of rows."""
     rng = random.Random(seed)
@@ -140,25 +155,34 @@ def many(
     joint_world, joint_rows = side_by_side(world, list(itertools.chain(*stars)))
     table = joint_world.table(joint_rows)
     dataset, joint_dataset = world.dataset(world.table([])), joint_world.dataset(table)
-    bench().load(joint_dataset.tables, {"data": table, "wards": joint_dataset.tables["wards"].source.frame})
+    bench().load(
+        joint_dataset.tables, {"data": table, "wards": joint_dataset.tables["wards"].source.frame}
+    )
     for found in random_plans(rng, world, dataset, queries):
         if found.who.certain:
             continue
         with bounded_alike(found):
-            joint = planned(grouped_by_table(found.query), joint_dataset, found.cost.mechanism, bias=False)
+            joint = planned(
+                grouped_by_table(found.query), joint_dataset, found.cost.mechanism, bias=False
+            )
         sums = split(found, joint, bench().run(joint))
         for i in range(bases):
             first = i * (pairs + 1)
             for j in range(first + 1, first + pairs + 1):
                 wrong = note(tightness, world, moved(found, sums[first], sums[j]))
-                yield from (f"{seed}: tables {first} and {j}: {text}: {found.query}" for text in wrong)
+                yield from (
+                    f"{seed}: tables {first} and {j}: {text}: {found.query}" for text in wrong
+                )
 
 
 @pytest.mark.parametrize("part", first_of(2, range(8)))
 def test_direct(part: int) -> None:
     tightness: Tightness = {}
     seeds = range(part * 10_000, part * 10_000 + 3)
-    assert list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness=tightness) for s in seeds))) == []
+    assert (
+        list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness=tightness) for s in seeds)))
+        == []
+    )
     show(tightness)
 
 
@@ -166,21 +190,41 @@ def test_direct(part: int) -> None:
 def test_many(part: int) -> None:
     tightness: Tightness = {}
     seeds = range(part * 10_000 + 5000, part * 10_000 + 5003)
-    assert list(itertools.chain(*(many(s, queries=5, bases=12, pairs=5, tightness=tightness) for s in seeds))) == []
+    assert (
+        list(
+            itertools.chain(
+                *(many(s, queries=5, bases=12, pairs=5, tightness=tightness) for s in seeds)
+            )
+        )
+        == []
+    )
     show(tightness)
 
 
 SEVEN = [(4,), (None, 2), (None, None, 2), (4, 3), (4, None, 2), (None, 2, 2), (5, 2, 3)]
 
 
-@pytest.mark.parametrize("limits", [Bounds(*each) for each in SEVEN], ids=lambda each: "+".join(each.given))
+@pytest.mark.parametrize(
+    "limits", [Bounds(*each) for each in SEVEN], ids=lambda each: "+".join(each.given)
+)
 def test_all_combinations_of_bounds(limits: Bounds) -> None:
     """The naive engine says the same, and no neighbour is further than claimed, under each combination of three bounds."""
     tightness: Tightness = {}
     assert (
-        list(itertools.chain(*(direct(s, queries=2, pairs=3, tightness=tightness, limits=limits) for s in range(2)))) == []
+        list(
+            itertools.chain(
+                *(
+                    direct(s, queries=2, pairs=3, tightness=tightness, limits=limits)
+                    for s in range(2)
+                )
+            )
+        )
+        == []
     )
-    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 102))
+    found = (
+        many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits)
+        for s in range(100, 102)
+    )
     assert list(itertools.chain(*found)) == []
     show(tightness)
     assert max(tightness.values()) > 0.5
@@ -190,14 +234,19 @@ def test_all_combinations_of_bounds(limits: Bounds) -> None:
 @pytest.mark.parametrize("part", range(20))
 def test_direct_campaign(part: int) -> None:
     seeds = range(part * 10_000 + 100, part * 10_000 + 200)
-    assert list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness={}) for s in seeds))) == []
+    assert (
+        list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness={}) for s in seeds))) == []
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_many_campaign(part: int) -> None:
     seeds = range(part * 10_000 + 6000, part * 10_000 + 6025)
-    assert list(itertools.chain(*(many(s, queries=8, bases=20, pairs=6, tightness={}) for s in seeds))) == []
+    assert (
+        list(itertools.chain(*(many(s, queries=8, bases=20, pairs=6, tightness={}) for s in seeds)))
+        == []
+    )
 
 
 def nearly(one: Exactly, other: Exactly) -> bool:
@@ -207,7 +256,9 @@ def nearly(one: Exactly, other: Exactly) -> bool:
     for name, a in one.vectors.items():
         b = other.vectors[name]
         pairs = [
-            (x, y) for k in a.keys() | b.keys() for x, y in itertools.zip_longest(a.get(k, ()), b.get(k, ()), fillvalue=0)
+            (x, y)
+            for k in a.keys() | b.keys()
+            for x, y in itertools.zip_longest(a.get(k, ()), b.get(k, ()), fillvalue=0)
         ]
         most = max((abs(x) for x, _ in pairs), default=0)
         if any(abs(x - y) * 1000 > most for x, y in pairs):
@@ -222,14 +273,21 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         world = random_world(rng)
         tables = [random_rows(rng, world) for _ in range(3)]
         joint_world, rows = side_by_side(world, tables)
-        alone, together = world.dataset(world.table(tables[0])), joint_world.dataset(joint_world.table(rows))
+        alone, together = (
+            world.dataset(world.table(tables[0])),
+            joint_world.dataset(joint_world.table(rows)),
+        )
         lookup = alone.tables["wards"].source.frame
         for found in random_plans(rng, world, alone, 3):
             if found.who.certain:
                 continue
             with bounded_alike(found):
-                joint = planned(grouped_by_table(found.query), together, found.cost.mechanism, bias=False)
-            bench().load(together.tables, {"data": together.tables["data"].source.frame, "wards": lookup})
+                joint = planned(
+                    grouped_by_table(found.query), together, found.cost.mechanism, bias=False
+                )
+            bench().load(
+                together.tables, {"data": together.tables["data"].source.frame, "wards": lookup}
+            )
             parts = split(found, joint, bench().run(joint))
             for w, table in enumerate(tables):
                 bench().load(alone.tables, {"data": world.table(table)})
@@ -252,7 +310,9 @@ def test_same_tape_same_shape() -> None:
                 answers = []
                 for session in (one, other):
                     with replay(Tape(seed)):
-                        answers.append(session.run(found.query, epsilon=1, mechanism=found.cost.mechanism))
+                        answers.append(
+                            session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
+                        )
                 assert answers[0].names == answers[1].names
                 assert one.remaining == other.remaining
                 if not found.private_keys:
@@ -274,7 +334,12 @@ def crafted_world(unit: str, neighbors: str, groups: int) -> World:
         "y": {"type": "float", "min": 0, "max": 8, "step": 1, "nullable": False},
         "t": {"type": "text"},
     }
-    types = {**random_world(random.Random(3)).types, "id": pa.string(), "x": pa.int64(), "y": pa.float64()}
+    types = {
+        **random_world(random.Random(3)).types,
+        "id": pa.string(),
+        "x": pa.int64(),
+        "y": pa.float64(),
+    }
     if unit == "row":
         del types["id"]
     return dataclasses.replace(
@@ -288,7 +353,9 @@ def crafted_world(unit: str, neighbors: str, groups: int) -> World:
     )
 
 
-def crafted_rows(count: int, texts: tuple[str, ...], x: int, y: float, b: bool) -> list[dict[str, Any]]:
+def crafted_rows(
+    count: int, texts: tuple[str, ...], x: int, y: float, b: bool
+) -> list[dict[str, Any]]:
     """`count` equal rows in each of some groups."""
     row = {"x": x, "y": y, "b": b, "c": "A", "k": 1, "d": None, "m": None}
     return [{**row, "t": text, "id": "p"} for text in texts for _ in range(count)]
@@ -313,8 +380,16 @@ def crafted_tables(world: World) -> list[list[dict[str, Any]]]:
     """One person each: many rows at either end, in some groups, others, too many; without values; filtered; nobody."""
     k, count = world.limits.groups or 1, (world.limits.per_group or 1) if world.person else 1
     homes, others = TEXTS[:k], TEXTS[k : 2 * k]
-    tall, low = crafted_rows(count, homes, 10, 8.0, True), crafted_rows(count, homes, -10, 0.0, False)
-    tables = [tall, low, crafted_rows(count, others, -10, 8.0, False), [{**row, "x": None, "y": None} for row in low]]
+    tall, low = (
+        crafted_rows(count, homes, 10, 8.0, True),
+        crafted_rows(count, homes, -10, 0.0, False),
+    )
+    tables = [
+        tall,
+        low,
+        crafted_rows(count, others, -10, 8.0, False),
+        [{**row, "x": None, "y": None} for row in low],
+    ]
     tables.append([{**row, "k": 2} for row in tall])
     if world.person:
         tables.append(crafted_rows(5, TEXTS[:6], 10, 8.0, True))
@@ -325,9 +400,13 @@ def crafted_distances(name: str, world: World, grouped: bool, family: str) -> It
     """All distances of one aggregate between neighbouring crafted tables."""
     tables = crafted_tables(world)
     keys = (tree.Column("t"),) if grouped else ()
-    outputs = tuple(tree.Output(f"o{i}", value) for i, value in enumerate((*keys, AGGREGATES[name])))
+    outputs = tuple(
+        tree.Output(f"o{i}", value) for i, value in enumerate((*keys, AGGREGATES[name]))
+    )
     where = None if name == "known" else tree.Call("=", (tree.Column("k"), tree.Literal(1)))
-    found = planned(tree.Query(tree.Table("data"), outputs, where, keys), world.dataset(world.table([])), family)
+    found = planned(
+        tree.Query(tree.Table("data"), outputs, where, keys), world.dataset(world.table([])), family
+    )
     if found.who.certain:
         sums = {i: _crafted_sums(found, world, table) for i, table in enumerate(tables)}
     else:
@@ -349,13 +428,23 @@ def test_bounds_are_reached(relation: str) -> None:
     Only half of it is asked for, so that a proof may be a little generous; what is reached is printed.
     """
     reached: dict[tuple[str, ...], float] = defaultdict(float)
-    for unit, groups, name, family in itertools.product(("row", "id"), (0, 1, 2), AGGREGATES, FAMILIES):
+    for unit, groups, name, family in itertools.product(
+        ("row", "id"), (0, 1, 2), AGGREGATES, FAMILIES
+    ):
         if unit == "row" and (name == "persons" or groups == 2):
             continue
-        for distance in crafted_distances(name, crafted_world(unit, relation, max(groups, 1)), bool(groups), family):
+        for distance in crafted_distances(
+            name, crafted_world(unit, relation, max(groups, 1)), bool(groups), family
+        ):
             if distance.norm != "l0":
                 assert distance.tightness <= 1, (name, unit, groups, distance)
-                case = ("keys" if distance.part == "Keys" else name, relation, unit, str(groups), distance.norm)
+                case = (
+                    "keys" if distance.part == "Keys" else name,
+                    relation,
+                    unit,
+                    str(groups),
+                    distance.norm,
+                )
                 reached[case] = max(reached[case], distance.tightness)
     for where, ratio in sorted(reached.items()):
         print(f"{' '.join(where):45} {ratio:.3f}")
@@ -372,9 +461,13 @@ def _crafted_sums(found: Plan, world: World, rows: list[dict[str, Any]]) -> Exac
 def test_declared_l0_holds(relation: str) -> None:
     """One row, one group declared: a person in many groups is scaled down, and still moves numbers in all of them."""
     world = dataclasses.replace(crafted_world("id", relation, 1), limits=Bounds(None, 1, 1))
-    query = tree.Query(tree.Table("data"), (tree.Output("n", tree.Aggregate("count")),), None, (tree.Column("t"),))
+    query = tree.Query(
+        tree.Table("data"), (tree.Output("n", tree.Aggregate("count")),), None, (tree.Column("t"),)
+    )
     found = planned(query, world.dataset(world.table([])), "laplace")
-    sums = [_crafted_sums(found, world, rows) for rows in (crafted_rows(1, TEXTS[:4], 1, 1.0, True), [])]
+    sums = [
+        _crafted_sums(found, world, rows) for rows in (crafted_rows(1, TEXTS[:4], 1, 1.0, True), [])
+    ]
     broken = [one for one in moved(found, *sums) if one.norm == "l0" and one.tightness > 1]
     assert broken == []
 
@@ -414,19 +507,31 @@ def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
     """Tables and columns may be called like anything in our own SQL."""
     rows = [(i % 4, "AB"[i % 2], i % 7 - 1) for i in range(30)]
     for person, key, number in OUR_COLUMNS:
-        table = pa.table({person: [r[0] for r in rows], key: [r[1] for r in rows], number: [r[2] for r in rows]})
+        table = pa.table(
+            {person: [r[0] for r in rows], key: [r[1] for r in rows], number: [r[2] for r in rows]}
+        )
         columns: dict[str, dict[str, Any]] = {
             key: {"type": "category", "values": ["A", "B"]},
             number: {"type": "int", "min": 0, "max": 4},
         }
         budget = {"epsilon": 100, "delta": 0.1}
-        dataset = Dataset(table, name=name, unit=person, max_rows_per_group=2, max_groups=1, columns=columns, budget=budget)
+        dataset = Dataset(
+            table,
+            name=name,
+            unit=person,
+            max_rows_per_group=2,
+            max_groups=1,
+            columns=columns,
+            budget=budget,
+        )
         argument = tree.Column(number)
         functions = [("sum", None), ("avg", None), ("count", None), ("quantile", Fraction(1, 2))]
         aggregates = [tree.Aggregate(f, (argument,), level) for f, level in functions]
         aggregates.append(tree.Aggregate("count_distinct", (tree.Column(person),)))
         outputs = tuple(tree.Output(f"o{i}", a) for i, a in enumerate(aggregates))
-        found = planned(tree.Query(tree.Table(name), outputs, None, (tree.Column(key),)), dataset, "gaussian")
+        found = planned(
+            tree.Query(tree.Table(name), outputs, None, (tree.Column(key),)), dataset, "gaussian"
+        )
         exact = exact_sums(found, dataset, threads=1)
         wanted = reference(found, dataset, table.to_pylist(), {})
         assert named_only(found, exactly(exact)) == wanted
@@ -435,9 +540,15 @@ def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
 def test_a_column_called_star_is_not_all_rows() -> None:
     """COUNT("*") counts cells of a column, which may be NULL: neighbours differ, though the number of rows is public."""
     dataset = Dataset(
-        pa.table({"*": [1, None]}), unit="row", neighbors="replace", columns={"*": {"type": "int"}}, budget={"epsilon": 1}
+        pa.table({"*": [1, None]}),
+        unit="row",
+        neighbors="replace",
+        columns={"*": {"type": "int"}},
+        budget={"epsilon": 1},
     )
-    query = tree.Query(tree.Table("data"), (tree.Output("n", tree.Aggregate("count", (tree.Column("*"),))),))
+    query = tree.Query(
+        tree.Table("data"), (tree.Output("n", tree.Aggregate("count", (tree.Column("*"),))),)
+    )
     found = planned(query, dataset, "laplace")
     sums = []
     for cells in ([1, None], [1, 2]):
@@ -452,7 +563,9 @@ def halved(partial: Any, who: Contribution, weight: int, norm: Norm) -> Sensitiv
 
 
 def as_if_added(partial: Any, who: Contribution, weight: int, norm: Norm) -> Sensitivity:
-    return TRUE_BOUNDING(partial, dataclasses.replace(who, neighbors=Neighbors.ADD_REMOVE), weight, norm)
+    return TRUE_BOUNDING(
+        partial, dataclasses.replace(who, neighbors=Neighbors.ADD_REMOVE), weight, norm
+    )
 
 
 def unread(column: Any, sql: exp.Expression) -> Typed:
@@ -479,11 +592,21 @@ def half(release: type, name: str) -> tuple[Any, str, Any]:
 
 BROKEN: dict[str, list[tuple[Any, str, Any]]] = {
     "sums are not clipped": [
-        (statement, "bounded", lambda term, own, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))
+        (
+            statement,
+            "bounded",
+            lambda term, own, weighted: exp.func("COALESCE", own, exp.Literal.number(0)),
+        )
     ],
-    "groups are not scaled": [(statement, "person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
-    "rows are not scaled": [(module, "least", lambda value, most: value.copy()) for module in (statement, scaling)],
-    "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
+    "groups are not scaled": [
+        (statement, "person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))
+    ],
+    "rows are not scaled": [
+        (module, "least", lambda value, most: value.copy()) for module in (statement, scaling)
+    ],
+    "scaled in the other norm": [
+        (plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))
+    ],
     "each row is a person": [
         (plan, "_measured", lambda *_, **__: None),
         (Asked, "lines", lambda *a, **k: dataclasses.replace(TRUE_LINES(*a, **k), person=False)),

@@ -23,7 +23,9 @@ def test_there_are_six() -> None:
 def test_it_runs_and_its_stored_outputs_are_still_true(name: str) -> None:
     command = [sys.executable, "-m", "tools.notebooks", "--check", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\nIf the new answers are right: make notebooks"
+    assert done.returncode == 0, (
+        f"{done.stdout}\n{done.stderr}\nIf the new answers are right: make notebooks"
+    )
 
 
 def book(text: str) -> Any:

@@ -53,9 +53,22 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = {"numpy", "scipy", "scipy.stats", "pandas", "duckdb", "altair", "flint", "cryptography", "pyarrow", "sqlglot"}
+    heavy = {
+        "numpy",
+        "scipy",
+        "scipy.stats",
+        "pandas",
+        "duckdb",
+        "altair",
+        "flint",
+        "cryptography",
+        "pyarrow",
+        "sqlglot",
+    }
     script = f"import sys, sordino; print(sorted({heavy!r} & set(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert loaded.stdout.strip() == "[]"
 
 
@@ -69,7 +82,9 @@ def test_reading_a_budget_needs_no_arrays_and_no_engine() -> None:
         "assert TwoMeterFilter(Budget(1, 1e-6)).remaining.mu_squared > 0;"
         f"print(sorted({heavy!r} & set(sys.modules)))"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert loaded.stdout.split("\n") == ["[]", "[]", ""]
 
 
@@ -78,7 +93,9 @@ def test_releasing_needs_neither_scipy_nor_altair() -> None:
         "import sys, sordino as so; so.Laplace(2).release([1]); so.Gaussian(2).release([1]);"
         "print(sorted({'scipy', 'pandas', 'altair'} & set(sys.modules)))"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert loaded.stdout.strip() == "[]"
 
 

@@ -47,7 +47,11 @@ BOUNDED = re.compile(r"Bounds of (.+) found privately: (\S+) to ([^\s;]+);")
 
 def opened(unit: str = "p", **more: Any) -> so.Session:
     more = {"max_rows": 8, **more} if unit == "p" else more
-    return so.Session(so.Dataset(TABLE, unit=unit, columns=COLUMNS, budget=so.Budget(500, 1e-6), name="visits", **more))
+    return so.Session(
+        so.Dataset(
+            TABLE, unit=unit, columns=COLUMNS, budget=so.Budget(500, 1e-6), name="visits", **more
+        )
+    )
 
 
 @pytest.fixture(scope="module", params=["p", "row"])
@@ -57,7 +61,11 @@ def session(request: pytest.FixtureRequest) -> Iterator[so.Session]:
 
 
 def found_in(answer: so.Answer) -> dict[str, tuple[float, float]]:
-    return {name: (float(low), float(high)) for note in answer.notes for name, low, high in BOUNDED.findall(note)}
+    return {
+        name: (float(low), float(high))
+        for note in answer.notes
+        for name, low, high in BOUNDED.findall(note)
+    }
 
 
 QUESTIONS = {
@@ -69,7 +77,9 @@ QUESTIONS = {
     "SELECT CORR(cost, dose) AS x FROM visits": ["cost", "dose"],
     "SELECT CORR(cost, age) AS x FROM visits": ["cost"],
     "SELECT AVG(ABS(dose) * 2) AS x FROM visits": ["the argument of x"],
-    "SELECT AVG(cost) FILTER (WHERE ward = 'A') AS x FROM visits HAVING x > 0": ["the argument of x"],
+    "SELECT AVG(cost) FILTER (WHERE ward = 'A') AS x FROM visits HAVING x > 0": [
+        "the argument of x"
+    ],
     "SELECT SUM(cost) AS x, COUNT(DISTINCT cost) AS d, COUNT(dose) AS k FROM visits": ["cost"],
 }
 
@@ -95,7 +105,10 @@ def test_it_is_answered_and_says_what_was_found(session: so.Session, question: s
 def test_means_come_out_right() -> None:
     exact = float(np.mean(TABLE["cost"].to_numpy()))
     with opened("row") as session, replay(Tape(8)):
-        answers = [session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=5, bounds="private") for _ in range(10)]
+        answers = [
+            session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=5, bounds="private")
+            for _ in range(10)
+        ]
     assert np.median([abs(answer.to_arrow()["x"][0].as_py() - exact) for answer in answers]) < 2
 
 
@@ -111,12 +124,16 @@ def test_one_charge_whatever_is_found(session: so.Session) -> None:
                          "SELECT AVG(cost) AS s, VARIANCE(dose) AS m FROM visits"):  # fmt: skip
             plan = session.preview(question, epsilon=1, mechanism=mechanism, bounds="private")
             assert isinstance(plan, PrivateBounds)
-            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1, mechanism=mechanism)  # the meters move on
+            session.sql(
+                "SELECT COUNT(*) AS n FROM visits", epsilon=1, mechanism=mechanism
+            )  # the meters move on
             searches = [one.search for one in plan.searched if isinstance(one.search, NumberSearch)]
             for low, high in ((0, 1), (2, 60), (70, 71), (100, -1), (0, -1)):
                 limits = [one.fine(one.coarse[low], one.coarse[high]) for one in searches]
                 for ends in ((0, 1), (0, -1), (-2, -1)):
-                    settled = plan.settled([(points[ends[0]], points[ends[1]]) for points in limits])
+                    settled = plan.settled(
+                        [(points[ends[0]], points[ends[1]]) for points in limits]
+                    )
                     assert settled.charge == plan.price.charge
             parts = sum((one.charge.pure or Fraction(0) for one in plan.searched), Fraction(0))
             assert parts == plan.share == Fraction(1, 2)
@@ -140,7 +157,9 @@ def test_what_runs_costs_what_was_charged(session: so.Session) -> None:
         return draw()
 
     with watching(watcher):
-        session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=1, mechanism="laplace", bounds="private")
+        session.sql(
+            "SELECT AVG(cost) AS x FROM visits", epsilon=1, mechanism="laplace", bounds="private"
+        )
     assert len(spent) == 4
     assert sum(spent) == 1
 
@@ -166,8 +185,12 @@ def test_python_questions_take_it_too(session: so.Session) -> None:
 
 def test_the_same_request_gives_the_same_bytes(session: so.Session) -> None:
     name = f"again {session.dataset.tables['visits'].unit}"
-    one = session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=1, bounds="private", request_id=name)
-    two = session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=1, bounds="private", request_id=name)
+    one = session.sql(
+        "SELECT AVG(cost) AS x FROM visits", epsilon=1, bounds="private", request_id=name
+    )
+    two = session.sql(
+        "SELECT AVG(cost) AS x FROM visits", epsilon=1, bounds="private", request_id=name
+    )
     assert one.to_json() == two.to_json()
     with pytest.raises(RequestRefused):
         session.sql("SELECT AVG(CLAMP(cost, 0, 9)) AS x FROM visits", epsilon=1, request_id=name)
@@ -176,17 +199,35 @@ def test_the_same_request_gives_the_same_bytes(session: so.Session) -> None:
 @pytest.mark.parametrize(
     ("question", "asked", "words"),
     [
-        ("SELECT AVG(cost) AS x FROM visits", {"epsilon": 1, "bounds": "public"}, "bounds='public'"),
+        (
+            "SELECT AVG(cost) AS x FROM visits",
+            {"epsilon": 1, "bounds": "public"},
+            "bounds='public'",
+        ),
         ("SELECT AVG(cost) AS x FROM visits", {"epsilon": 1, "bounds": True}, "bounds=True"),
         ("SELECT AVG(cost) AS x FROM visits", {"epsilon": 1, "bounds": (0, 5)}, "bounds="),
-        ("SELECT AVG(cost) AS x FROM visits", {"error": 5, "bounds": "private"}, "no price beforehand"),
-        ("SELECT AVG(city) AS x FROM visits", {"epsilon": 1, "bounds": "private"}, "needs a number"),
+        (
+            "SELECT AVG(cost) AS x FROM visits",
+            {"error": 5, "bounds": "private"},
+            "no price beforehand",
+        ),
+        (
+            "SELECT AVG(city) AS x FROM visits",
+            {"epsilon": 1, "bounds": "private"},
+            "needs a number",
+        ),
         ("SELECT AVG(costs) AS x FROM visits", {"epsilon": 1, "bounds": "private"}, "Did you mean"),
-        ("SELECT cost, COUNT(*) AS n FROM visits GROUP BY cost", {"epsilon": 1, "bounds": "private"}, "GROUP BY cost"),
+        (
+            "SELECT cost, COUNT(*) AS n FROM visits GROUP BY cost",
+            {"epsilon": 1, "bounds": "private"},
+            "GROUP BY cost",
+        ),
         ("SELECT MODE(cost) AS x FROM visits", {"epsilon": 1, "bounds": "private"}, "MODE"),
     ],
 )
-def test_bad_input_costs_nothing(session: so.Session, question: str, asked: dict[str, Any], words: str) -> None:
+def test_bad_input_costs_nothing(
+    session: so.Session, question: str, asked: dict[str, Any], words: str
+) -> None:
     before = session.remaining
     with pytest.raises(InvalidInput, match=re.escape(words)):
         session.sql(question, **asked)
@@ -218,7 +259,12 @@ def test_a_failure_in_the_second_stage_is_forfeited(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(session._engine, "run", fails_later)
         before = session.remaining.pure or 0
         with pytest.raises(EngineFailed):
-            session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=1, mechanism="laplace", bounds="private")
+            session.sql(
+                "SELECT AVG(cost) AS x FROM visits",
+                epsilon=1,
+                mechanism="laplace",
+                bounds="private",
+            )
         assert before - (session.remaining.pure or 0) == 1
         assert len(calls) == 2
 
@@ -235,7 +281,11 @@ def test_the_offer_is_part_of_the_request() -> None:
     ("SUM", "LEAST(cost, 0)"), ("AVG", "-ABS(dose)"), ("SUM", "GREATEST(cost, 7)"), ("AVG", "LEAST(dose, -0.0000001)"),
     ("AVG", "LEAST(cost, 0)"), ("SUM", "-ABS(dose)"), ("AVG", "GREATEST(cost, 7)"), ("SUM", "LEAST(dose, -0.0000001)"),
 ]))  # fmt: skip
-def test_arguments_with_one_known_end_are_answered(session: so.Session, argument: str, function: str) -> None:
+def test_arguments_with_one_known_end_are_answered(
+    session: so.Session, argument: str, function: str
+) -> None:
     """Bounds are tried within what is known: a sum of what is never above 0 was refused by a failed check."""
-    answer = session.sql(f"SELECT {function}({argument}) AS s FROM visits", epsilon=1, bounds="private")
+    answer = session.sql(
+        f"SELECT {function}({argument}) AS s FROM visits", epsilon=1, bounds="private"
+    )
     assert found_in(answer)

@@ -45,7 +45,12 @@ def test_the_workflow_runs_targets_that_exist_on_all_that_is_promised(targets: s
     jobs = workflow["jobs"]
     assert set(jobs) == {"lint", "test", "docs", "wheel"}
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    assert {command.removeprefix("make ") for command in commands} == {"lint", "test", "docs", "release"}
+    assert {command.removeprefix("make ") for command in commands} == {
+        "lint",
+        "test",
+        "docs",
+        "release",
+    }
     assert {command.removeprefix("make ") for command in commands} <= targets
     matrix = jobs["test"]["strategy"]["matrix"]
     assert matrix["python"] == list(release.PYTHONS) == ["3.11", "3.12", "3.13", "3.14"]
@@ -67,16 +72,23 @@ def test_issue_forms_have_what_the_host_demands(name: str) -> None:
     assert filled["description"]
     ids = [part["id"] for part in filled["body"] if part["type"] != "markdown"]
     assert len(ids) == len(set(ids)) > 0
-    assert all(part["attributes"].get("label") or part["attributes"].get("value") for part in filled["body"])
+    assert all(
+        part["attributes"].get("label") or part["attributes"].get("value")
+        for part in filled["body"]
+    )
 
 
 def test_hooks_run_tools_that_the_lint_target_runs() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy", "prose"}
-    assert all(hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in hooks)
+    assert all(
+        hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in hooks
+    )
 
 
-def test_every_question_of_the_cheat_sheet_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_question_of_the_cheat_sheet_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "cheat-sheet.md"
     run_page(page)
@@ -88,14 +100,24 @@ def test_every_question_of_the_cheat_sheet_can_be_asked(tmp_path: Path, monkeypa
 
 
 def test_the_threats_name_tests_and_pages_that_exist() -> None:
-    told = set(re.findall(r"`((?:tests|server|src)/[\w/]+(?:\.\w+)?)`", (ROOT / "SECURITY.md").read_text()))
+    told = set(
+        re.findall(r"`((?:tests|server|src)/[\w/]+(?:\.\w+)?)`", (ROOT / "SECURITY.md").read_text())
+    )
     assert len(told) >= 10
-    assert [name for name in told if not (ROOT / name).exists() and not (ROOT / "src" / "sordino" / name).exists()] == []
+    assert [
+        name
+        for name in told
+        if not (ROOT / name).exists() and not (ROOT / "src" / "sordino" / name).exists()
+    ] == []
 
 
 def test_the_page_of_formats_states_the_versions_of_the_code() -> None:
     page = (ROOT / "docs" / "project" / "formats.md").read_text()
-    rows = {cells[1].strip(): cells[-2].strip() for line in page.split("\n") if len(cells := line.split("|")) > 4}
+    rows = {
+        cells[1].strip(): cells[-2].strip()
+        for line in page.split("\n")
+        if len(cells := line.split("|")) > 4
+    }
     assert rows["ledger, each entry"] == f"`{chain.FORMAT}`"
     assert rows["ledger, SQLite file"] == str(sqlite._VERSION)
     assert rows["ledger, PostgreSQL tables"] == str(postgres_tables._VERSION)
@@ -108,7 +130,9 @@ def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
     seconds = next(line for line in lines if line.startswith("| count over 1 M rows"))
     table = results.split("### Time at 1,000,000 rows")[1].split("### ")[0]
     for name, shown in zip(
-        ("Sordino", "OpenDP", "Tumult", "PipelineDP", "SmartNoise"), seconds.split("|")[2:7], strict=True
+        ("Sordino", "OpenDP", "Tumult", "PipelineDP", "SmartNoise"),
+        seconds.split("|")[2:7],
+        strict=True,
     ):
         cell = re.search(rf"^\| {name} \| ([\d.]+) (ms|s)", table, re.MULTILINE)
         assert cell is not None, name

@@ -18,7 +18,16 @@ import pytest
 
 from engine_reference import Bench, bounded_alike, reference_of_tables, split
 from first_of import first_of
-from relation_cases import Data, Keys, World, neighbor, random_state, random_world, shuffled, side_by_side
+from relation_cases import (
+    Data,
+    Keys,
+    World,
+    neighbor,
+    random_state,
+    random_world,
+    shuffled,
+    side_by_side,
+)
 from relation_questions import Questions, grouped_by_data
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, moved
@@ -47,7 +56,9 @@ def planned(query: tree.Query, dataset: Dataset, family: Any, *, bias: bool | No
     return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=bias), meter)
 
 
-def random_plans(rng: random.Random, world: World, dataset: Dataset, count: int, seen: Counter[str]) -> Iterator[Plan]:
+def random_plans(
+    rng: random.Random, world: World, dataset: Dataset, count: int, seen: Counter[str]
+) -> Iterator[Plan]:
     """Plans of questions that are admitted; counts those that are not."""
     questions, made = Questions(rng, world), 0
     while made < count:
@@ -65,7 +76,10 @@ def star(rng: random.Random, world: World, pairs: int) -> list[Data]:
     """Data of a world, and some neighbours of them."""
     keys = Keys(world)
     state = random_state(rng, world, keys)
-    return [shuffled(rng, one.data(world)) for one in (state, *(neighbor(rng, world, state, keys) for _ in range(pairs)))]
+    return [
+        shuffled(rng, one.data(world))
+        for one in (state, *(neighbor(rng, world, state, keys) for _ in range(pairs)))
+    ]
 
 
 def by_hash(plan: Plan) -> bool:
@@ -89,7 +103,12 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
         frames = world.frames(data)
         bench().load(datasets[0].tables, frames)
         raw = {name: frame.to_pylist() for name, frame in frames.items()}
-        sums.append([bench().run(found, statements) for found, statements in zip(plans, printed, strict=True)])
+        sums.append(
+            [
+                bench().run(found, statements)
+                for found, statements in zip(plans, printed, strict=True)
+            ]
+        )
         for found, real in zip(plans, sums[-1], strict=True):
             if not by_hash(found) and real != reference_of_tables(found, datasets[0], raw):
                 yield f"{seed}: not what the naive engine says: {found.query}"
@@ -97,7 +116,9 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
         for found, before, after in zip(plans, sums[0], changed, strict=True):
             seen["triples"] += 1
             seen["moved"] += before != after
-            yield from (f"{seed}: {one}: {found.query}" for one in moved(found, before, after) if one.broken)
+            yield from (
+                f"{seed}: {one}: {found.query}" for one in moved(found, before, after) if one.broken
+            )
 
 
 def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str]) -> Iterator[str]:
@@ -136,7 +157,11 @@ MANY: dict[str, int] = {"queries": 8, "bases": 5, "pairs": 4}
 def test_direct(part: int) -> None:
     """The naive engine says the same, and neighbours are near."""
     seen: Counter[str] = Counter()
-    assert [text for s in range(part * 1000, part * 1000 + 12) for text in direct(s, **DIRECT, seen=seen)] == []
+    assert [
+        text
+        for s in range(part * 1000, part * 1000 + 12)
+        for text in direct(s, **DIRECT, seen=seen)
+    ] == []
     print(dict(seen))
     assert seen["refused"] < seen["admitted"]
     assert seen["moved"] * 5 > seen["triples"]
@@ -146,7 +171,11 @@ def test_direct(part: int) -> None:
 def test_many(part: int) -> None:
     """5,000 triples in all, with those of `test_direct`."""
     seen: Counter[str] = Counter()
-    assert [text for s in range(part * 1000 + 500, part * 1000 + 508) for text in many(s, **MANY, seen=seen)] == []
+    assert [
+        text
+        for s in range(part * 1000 + 500, part * 1000 + 508)
+        for text in many(s, **MANY, seen=seen)
+    ] == []
     print(dict(seen))
     assert seen["triples"] >= 1000
     assert seen["moved"] * 5 > seen["triples"]
@@ -157,7 +186,9 @@ def test_many(part: int) -> None:
 def test_direct_campaign(part: int) -> None:
     seen: Counter[str] = Counter()
     assert [
-        text for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 60) for text in direct(s, **DIRECT, seen=seen)
+        text
+        for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 60)
+        for text in direct(s, **DIRECT, seen=seen)
     ] == []
 
 
@@ -196,7 +227,9 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         joint_world, rows = side_by_side(world, several)
         alone, together = world.dataset(several[0]), joint_world.dataset(rows)
         for found in random_plans(rng, world, alone, 4, Counter()):
-            centred = any(isinstance(release.partial, CentredMean) for release in found.sums)  # never beside groups
+            centred = any(
+                isinstance(release.partial, CentredMean) for release in found.sums
+            )  # never beside groups
             if found.who.certain or centred or by_hash(found):
                 continue
             try:
@@ -251,4 +284,7 @@ def test_every_admitted_question_is_explained_and_answered() -> None:
                 assert found.promise
                 assert all(name in str(found) for name in found.whose.tables)
                 answer = session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
-                assert list(answer.names) == [output.name for output in found.query.outputs], (seed, found.query)
+                assert list(answer.names) == [output.name for output in found.query.outputs], (
+                    seed,
+                    found.query,
+                )

@@ -59,12 +59,26 @@ def rows(count: int = 3000, seed: int = 1) -> pa.Table:
 
 
 def regional(wards: list[str], regions: list[str]) -> dict[str, Any]:
-    columns = {"ward": COLUMNS["ward"], "region": {"type": "category", "values": ["north", "south"]}}
-    return {"source": pa.table({"ward": wards, "region": regions}), "public": True, "key": ["ward"], "columns": columns}
+    columns = {
+        "ward": COLUMNS["ward"],
+        "region": {"type": "category", "values": ["north", "south"]},
+    }
+    return {
+        "source": pa.table({"ward": wards, "region": regions}),
+        "public": True,
+        "key": ["ward"],
+        "columns": columns,
+    }
 
 
 def declared(table: pa.Table | None = None, **options: Any) -> so.Dataset:
-    bounds = {"unit": "pid", "max_rows_per_group": 10, "max_groups": 2, "budget": so.Budget(10, 1e-6), **options}
+    bounds = {
+        "unit": "pid",
+        "max_rows_per_group": 10,
+        "max_groups": 2,
+        "budget": so.Budget(10, 1e-6),
+        **options,
+    }
     regions = regional(["A", "B", "C"], ["north", "south", "south"])
     budget = bounds.pop("budget")
     visits = {"source": rows() if table is None else table, "columns": COLUMNS, **bounds}
@@ -95,7 +109,12 @@ def test_answers_are_near_the_truth(session: so.Session) -> None:
 
 def test_sql_and_python_ask_the_same(session: so.Session) -> None:
     sql = "SELECT ward, COUNT(*) AS n, AVG(cost) AS cost FROM visits WHERE age >= 65 GROUP BY ward"
-    question = session.table("visits").where("age >= 65").group_by("ward").agg(n=so.count(), cost=so.mean("cost"))
+    question = (
+        session.table("visits")
+        .where("age >= 65")
+        .group_by("ward")
+        .agg(n=so.count(), cost=so.mean("cost"))
+    )
     with replay(Tape(3)):
         first = session.sql(sql, epsilon=1).to_dict()
     with replay(Tape(3)):
@@ -105,26 +124,40 @@ def test_sql_and_python_ask_the_same(session: so.Session) -> None:
 
 
 def test_every_public_key_is_answered(session: so.Session) -> None:
-    answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits WHERE age < 0 GROUP BY ward", epsilon=1)
+    answer = session.sql(
+        "SELECT ward, COUNT(*) AS n FROM visits WHERE age < 0 GROUP BY ward", epsilon=1
+    )
     assert answer["ward"] == ["A", "B", "C"]
-    answer = session.sql("SELECT BUCKET(age, 50) AS b, COUNT(*) AS n FROM visits GROUP BY b", epsilon=1)
+    answer = session.sql(
+        "SELECT BUCKET(age, 50) AS b, COUNT(*) AS n FROM visits GROUP BY b", epsilon=1
+    )
     assert answer["b"] == [0, 50, 100]
-    answer = session.sql("SELECT DATE_TRUNC('quarter', day) AS q, COUNT(*) AS n FROM visits GROUP BY q", epsilon=1)
+    answer = session.sql(
+        "SELECT DATE_TRUNC('quarter', day) AS q, COUNT(*) AS n FROM visits GROUP BY q", epsilon=1
+    )
     assert [str(q) for q in answer["q"]] == ["2024-01-01", "2024-04-01", "2024-07-01", "2024-10-01"]
-    answer = session.sql("SELECT COALESCE(ward, 'none') AS w, COUNT(*) AS n FROM visits GROUP BY w", epsilon=1)
+    answer = session.sql(
+        "SELECT COALESCE(ward, 'none') AS w, COUNT(*) AS n FROM visits GROUP BY w", epsilon=1
+    )
     assert answer["w"] == ["A", "B", "C", "none"]
-    answer = session.sql("SELECT ward, age >= 50 AS old, COUNT(*) AS n FROM visits GROUP BY ward, old", epsilon=1)
+    answer = session.sql(
+        "SELECT ward, age >= 50 AS old, COUNT(*) AS n FROM visits GROUP BY ward, old", epsilon=1
+    )
     assert len(answer) == 6
 
 
 def test_private_keys_are_selected(session: so.Session) -> None:
-    answer = session.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY city", epsilon=5)
+    answer = session.sql(
+        "SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY city", epsilon=5
+    )
     assert answer["city"] == ["Bern", "Chur"]
 
 
 def test_no_private_key_at_all() -> None:
     with so.Session(declared(rows(0))) as empty:
-        answer = empty.sql("SELECT city, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY city", epsilon=1)
+        answer = empty.sql(
+            "SELECT city, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY city", epsilon=1
+        )
         assert len(answer) == 0
         assert answer.to_arrow().num_rows == 0
         assert "n" in str(answer)
@@ -154,21 +187,29 @@ def test_having_order_and_limit_see_noisy_numbers_only(session: so.Session) -> N
 
 def test_having_keeps_groups_that_are_empty_or_small(session: so.Session) -> None:
     """Which groups are shown depends on the noisy numbers alone: ward C has no rows, and may be shown all the same."""
-    every = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > -100000", epsilon=1)
+    every = session.sql(
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > -100000", epsilon=1
+    )
     assert every["ward"] == ["A", "B", "C"]
     shown = set()
     for seed in range(20):
         with replay(Tape(seed)):
-            full = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1).rows()
+            full = session.sql(
+                "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1
+            ).rows()
         with replay(Tape(seed)):
-            some = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 0", epsilon=1).rows()
+            some = session.sql(
+                "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 0", epsilon=1
+            ).rows()
         assert some == [row for row in full if row["n"] > 0]  # type: ignore[operator]
         shown.add(len(some))
     assert shown == {2, 3}
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, plug: Plug, mechanism: Any) -> None:
+def test_every_number_gets_the_noise_of_its_own_channel(
+    session: so.Session, plug: Plug, mechanism: Any
+) -> None:
     """What becomes of the exact sums is what the channel's mechanism releases next, for every group and coordinate."""
     sql = "SELECT ward, COUNT(*) AS n, AVG(age) AS a, STDDEV(cost) AS c, COUNT(DISTINCT pid) AS p FROM visits GROUP BY ward"
     plan = session.preview(sql, epsilon=1, mechanism=mechanism)
@@ -176,7 +217,11 @@ def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, plu
     with replay(Tape(8)):
         noisy = noisy_groups(groups, plan)
     with replay(Tape(8)):
-        mechanisms = {release.name: release.mechanism for release in plan.sums if release.mechanism is not None}
+        mechanisms = {
+            release.name: release.mechanism
+            for release in plan.sums
+            if release.mechanism is not None
+        }
         released = {name: m.release(groups.vectors[name].ravel()) for name, m in mechanisms.items()}
     assert released.keys() == groups.vectors.keys() == {"s0", "s1", "s2"}
     for name, own in released.items():
@@ -204,7 +249,10 @@ def test_quantiles_are_drawn_at_the_rate_that_is_charged(
     assert len(asked) == (3 if grouped else 1)
     for given in asked:
         assert given["rate"] * plan.drawn[0].moved == plan.drawn[0].epsilon == Fraction(1, 100)
-    medians = {session.sql("SELECT MEDIAN(age) FROM visits", epsilon=Fraction(1, 1000)).value() for _ in range(20)}
+    medians = {
+        session.sql("SELECT MEDIAN(age) FROM visits", epsilon=Fraction(1, 1000)).value()
+        for _ in range(20)
+    }
     assert len(medians) > 3
 
 
@@ -216,7 +264,9 @@ def test_selected_keys_come_in_an_order_of_their_own() -> None:
         data = so.Dataset(rows_in_order, name="t", unit="pid", max_rows_per_group=1, max_groups=1,
                           columns={"city": {"type": "text"}}, budget=so.Budget(10, 1e-6))  # fmt: skip
         with so.Session(data) as fresh:
-            assert fresh.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=5)["city"] == sorted(cities)
+            assert fresh.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=5)[
+                "city"
+            ] == sorted(cities)
 
 
 def test_public_lookups(session: so.Session) -> None:
@@ -225,16 +275,30 @@ def test_public_lookups(session: so.Session) -> None:
     truth = rows().to_pandas().ward.value_counts()
     assert answer["region"] == ["north", "south"]
     assert answer["n"][0] == pytest.approx(truth["A"], abs=5)
-    question = session.table("visits").join("regions", on="ward").group_by("region").agg(n=so.count())
-    assert question.query == session.table("visits").join("regions", on="ward").group_by("region").agg(n=so.count()).query
-    exact = session.sql("SELECT region, COUNT(*) AS n, MEDIAN(ward = 'A') AS m FROM regions GROUP BY region", epsilon=1)
+    question = (
+        session.table("visits").join("regions", on="ward").group_by("region").agg(n=so.count())
+    )
+    assert (
+        question.query
+        == session.table("visits")
+        .join("regions", on="ward")
+        .group_by("region")
+        .agg(n=so.count())
+        .query
+    )
+    exact = session.sql(
+        "SELECT region, COUNT(*) AS n, MEDIAN(ward = 'A') AS m FROM regions GROUP BY region",
+        epsilon=1,
+    )
     assert exact["n"] == [1, 2] == exact["n_low"] == exact["n_high"]
 
 
 def test_a_public_table_with_repeated_keys_multiplies_no_row() -> None:
     data = declared()
     doubled = regional(["A", "A", "B"], ["north", "south", "south"])
-    data = so.Dataset(tables={"visits": data.tables["visits"], "regions": doubled}, budget=so.Budget(1000, 1e-6))
+    data = so.Dataset(
+        tables={"visits": data.tables["visits"], "regions": doubled}, budget=so.Budget(1000, 1e-6)
+    )
     with so.Session(data) as session:
         sql = "SELECT COUNT(*) AS n FROM visits JOIN regions ON visits.ward = regions.ward"
         assert session.sql(sql, epsilon=500).value() == pytest.approx(3000, abs=5)
@@ -261,7 +325,10 @@ def test_previews_and_refusals_are_free_and_read_nothing() -> None:
             {"query": "SELECT SUM(city) FROM visits", "epsilon": 1},
             {"query": "SELECT * FROM visits", "epsilon": 1},
             {"query": "SELECT COUNT(*) FROM visits", "epsilon": 1000},
-            {"query": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING m > 1", "epsilon": 1},
+            {
+                "query": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING m > 1",
+                "epsilon": 1,
+            },
         ]
         for arguments in bad:
             with pytest.raises(SordinoError):
@@ -285,7 +352,9 @@ def test_whatever_fails_after_the_charge_says_nothing(monkeypatch: pytest.Monkey
 
 
 def test_post_processing_is_declared(session: so.Session) -> None:
-    answer = session.sql("SELECT COUNT(*) AS n FROM visits WHERE age < 0", epsilon=Fraction(1, 100), nonnegative=True)
+    answer = session.sql(
+        "SELECT COUNT(*) AS n FROM visits WHERE age < 0", epsilon=Fraction(1, 100), nonnegative=True
+    )
     value, low = answer.value("n"), answer["n_low"][0]
     assert isinstance(value, int)
     assert value >= 0
@@ -300,13 +369,20 @@ def test_the_answer_says_what_is_promised(session: so.Session) -> None:
     assert isinstance(answer.receipt, Receipt)
     assert answer.receipt.charge.pure == Fraction(1, 5)
     with so.Session(declared(neighbors="replace")) as replacing:
-        assert "entirely different" in replacing.sql("SELECT COUNT(*) FROM visits", epsilon=1).privacy
+        assert (
+            "entirely different" in replacing.sql("SELECT COUNT(*) FROM visits", epsilon=1).privacy
+        )
 
 
 def test_persons_without_a_name_are_dropped() -> None:
     table = pa.table({"pid": pa.array([None, None, 7], pa.int64()), "ward": ["A", "A", "B"]})
     data = so.Dataset(
-        table, name="visits", unit="pid", max_rows_per_group=5, columns={"ward": COLUMNS["ward"]}, budget=so.Budget(1000)
+        table,
+        name="visits",
+        unit="pid",
+        max_rows_per_group=5,
+        columns={"ward": COLUMNS["ward"]},
+        budget=so.Budget(1000),
     )
     with so.Session(data) as session:
         assert session.sql("SELECT COUNT(*) FROM visits", epsilon=500).value() == 1
@@ -329,14 +405,19 @@ def test_intervals_cover_the_bounded_truth(mechanism: Any) -> None:
     rng = np.random.default_rng(2)
     size = 4000
     table = pa.table({"k": rng.integers(0, 400, size), "x": rng.integers(0, 11, size)})
-    columns = {"k": {"type": "int", "min": 0, "max": 399}, "x": {"type": "int", "min": 0, "max": 10}}
+    columns = {
+        "k": {"type": "int", "min": 0, "max": 399},
+        "x": {"type": "int", "min": 0, "max": 10},
+    }
     data = so.Dataset(table, name="t", unit="row", columns=columns, budget=so.Budget(1000, 1e-6))
     truth = table.to_pandas().groupby("k").x.agg(["count", "sum", "mean"]).reindex(range(400))
     with so.Session(data) as session, replay(Tape(4)):
         covered = {"n": 0, "s": 0, "m": 0}
         for _ in range(5):
             answer = session.sql(
-                "SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM t GROUP BY k", epsilon=2, mechanism=mechanism
+                "SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM t GROUP BY k",
+                epsilon=2,
+                mechanism=mechanism,
             )
             for name, exact in (("n", "count"), ("s", "sum"), ("m", "mean")):
                 low, high, true = (
@@ -344,7 +425,9 @@ def test_intervals_cover_the_bounded_truth(mechanism: Any) -> None:
                     np.array(answer[f"{name}_high"], float),
                     truth[exact].to_numpy(),
                 )
-                covered[name] += int(((low <= true + 1e-9) & (true <= high + 1e-9))[~np.isnan(true)].sum())
+                covered[name] += int(
+                    ((low <= true + 1e-9) & (true <= high + 1e-9))[~np.isnan(true)].sum()
+                )
     total = 5 * int((~truth["mean"].isna()).sum())
     for name, hits in covered.items():
         assert hits / total > 0.95 - 3 * np.sqrt(0.95 * 0.05 / total), name
@@ -412,7 +495,9 @@ def test_a_failing_query_forfeits_its_charge(people: so.Dataset) -> None:
         assert session.ledger.verify()
 
 
-def test_an_answer_that_could_not_be_stored_is_not_shown(people: so.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_could_not_be_stored_is_not_shown(
+    people: so.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Asked again it would be drawn anew."""
     with so.Session(people) as session:
         with monkeypatch.context() as patch:
@@ -466,7 +551,9 @@ def test_an_answer_that_was_paid_for_stays_within_reach(people: so.Dataset) -> N
         first = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
         session.ledger.allot("ana", so.Budget(Fraction(1, 2)))
     with so.Session(people) as session:
-        assert session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r").to_json() == first.to_json()
+        assert (
+            session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r").to_json() == first.to_json()
+        )
 
 
 def test_a_closed_session_charges_nothing(people: so.Dataset) -> None:
@@ -520,7 +607,9 @@ def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> N
             try:
                 session.sql(COUNT, epsilon=Fraction(1, 4), request_id="child")
             except InvalidInput:
-                again = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")  # what is stored needs no engine
+                again = session.sql(
+                    COUNT, epsilon=Fraction(1, 4), request_id="r"
+                )  # what is stored needs no engine
                 code = 0 if again.to_json() == first.to_json() else 2
             finally:
                 os._exit(code)
@@ -549,10 +638,17 @@ def test_sessions_of_analysts_share_engine_ledger_and_public_tables() -> None:
         session.ledger.allot("ana", so.Budget(1))
         session.ledger.allot("bob", so.Budget(Fraction(1, 2)))
         ana, bob = session.as_analyst("ana"), session.as_analyst("bob")
-        assert (ana._engine, ana.ledger, ana._public) == (session._engine, session.ledger, session._public)
+        assert (ana._engine, ana.ledger, ana._public) == (
+            session._engine,
+            session.ledger,
+            session._public,
+        )
         first = ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine")
         second = bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine")
-        assert ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine").to_json() == first.to_json()
+        assert (
+            ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine").to_json()
+            == first.to_json()
+        )
         assert second.receipt != first.receipt
         assert [ana.remaining.pure, bob.remaining.pure] == [Fraction(1, 2), Fraction(0)]
         with pytest.raises(so.errors.BudgetExceeded):
@@ -562,7 +658,9 @@ def test_sessions_of_analysts_share_engine_ledger_and_public_tables() -> None:
         bob.close()
         with pytest.raises(so.errors.InvalidInput, match="closed session"):
             bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
-        ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)  # one who leaves takes nothing away
+        ana.sql(
+            "SELECT COUNT(*) AS n FROM visits", epsilon=0.25
+        )  # one who leaves takes nothing away
         assert {receipt.analyst for receipt in session.receipts} == {"ana", "bob"}
     with pytest.raises(so.errors.InvalidInput, match="closed session"):
         ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
@@ -577,7 +675,13 @@ def test_what_runs_past_its_deadline_is_stopped_and_forfeited(tmp_path: Path) ->
     table = pa.table({"who": people * 7919 % 1_000_003, "age": people % 90})
     pq.write_table(table, tmp_path / "people.parquet")
     age = {"type": "int", "min": 0, "max": 110}
-    data = so.Dataset(tmp_path / "people.parquet", unit="who", columns={"age": age}, max_rows=3, budget={"epsilon": 9})
+    data = so.Dataset(
+        tmp_path / "people.parquet",
+        unit="who",
+        columns={"age": age},
+        max_rows=3,
+        budget={"epsilon": 9},
+    )
     question = "SELECT age, COUNT(*) AS n, AVG(age) AS a, MEDIAN(age) AS m FROM people GROUP BY age"
     with so.Session(data, ledger=tmp_path / "l", deadline=0.01) as session:
         began = time.monotonic()

@@ -81,11 +81,19 @@ class Scope:
 
 @cache
 def scope(
-    persons: tuple[str | None, ...], xs: tuple[Any, ...], ys: tuple[Any, ...], texts: tuple[Any, ...], most: int
+    persons: tuple[str | None, ...],
+    xs: tuple[Any, ...],
+    ys: tuple[Any, ...],
+    texts: tuple[Any, ...],
+    most: int,
 ) -> Scope:
     """Tables of persons; a class holds all tables that differ in the rows of "p" only, the one without "p" first."""
     kinds = list(itertools.product(persons, xs, ys, texts))
-    tables = tuple(itertools.chain(*(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))))
+    tables = tuple(
+        itertools.chain(
+            *(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))
+        )
+    )
     classes: dict[tuple[Row, ...], list[int]] = defaultdict(list)
     for i, table in enumerate(tables):
         classes[tuple(row for row in table if row[0] != "p")].append(i)
@@ -97,12 +105,18 @@ def scope(
 def row_scope(relation: str, most: int) -> Scope:
     """Tables where each row is a person; a class holds the tables that are one row, whichever, away from the first."""
     kinds = list(itertools.product((None,), (-1, 2, None), (0.0, 1.0, None), ("A", "B")))
-    tables = tuple(itertools.chain(*(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))))
+    tables = tuple(
+        itertools.chain(
+            *(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))
+        )
+    )
     number = {table: i for i, table in enumerate(tables)}
     classes = []
     for table in tables:
         if len(table) < most:
-            with_one = tuple(number[tuple(sorted((*table, kind), key=kinds.index))] for kind in kinds)
+            with_one = tuple(
+                number[tuple(sorted((*table, kind), key=kinds.index))] for kind in kinds
+            )
             classes.append((number[table], *with_one) if relation == "add_remove" else with_one)
     return Scope(tables, tuple(classes), person=False)
 
@@ -116,15 +130,24 @@ def bench() -> Bench:
     return Bench()
 
 
-def planned(outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: Dataset, family: Any) -> Plan:
+def planned(
+    outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: Dataset, family: Any
+) -> Plan:
     assert dataset.budget is not None
     values: list[Expression | Aggregate] = [*keys, *outputs]
-    query = tree.Query(tree.Table("data"), tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
+    query = tree.Query(
+        tree.Table("data"),
+        tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)),
+        None,
+        tuple(keys),
+    )
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
     return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=False), meter)
 
 
-def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> Iterator[tuple[str, Ints]]:
+def all_sums(
+    plan: Plan, world: World, tables: list[list[dict[str, Any]]]
+) -> Iterator[tuple[str, Ints]]:
     """For each part of a plan: a matrix with one line of whole numbers for each table."""
     joint_world, rows = side_by_side(world, tables)
     table = joint_world.table(rows)
@@ -140,7 +163,10 @@ def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> It
     alone = {release.name: release for release in plan.sums}
     for release in joint.sums:
         unit, own = release.unit // alone[release.name].unit, groups.vectors[release.name]
-        vectors = [centred(alone[release.name].partial, release.partial, tuple(vector)) for vector in own.tolist()]
+        vectors = [
+            centred(alone[release.name].partial, release.partial, tuple(vector))
+            for vector in own.tolist()
+        ]
         found = np.array([[int(number) for number in vector] for vector in vectors], np.int64)
         assert not np.any(found % unit)
         yield release.name, _lines(found // unit, places, len(tables))
@@ -165,7 +191,11 @@ def largest(sums: Ints, classes: Sequence[Sequence[int]], relation: str) -> dict
         base = own[:1] if relation == "add_remove" else own
         for start in range(0, len(base), 64):
             gaps = np.abs(own[np.newaxis] - base[start : start + 64, np.newaxis])
-            found = {"l1": gaps.sum(2).max(), "l2": (gaps**2).sum(2).max(), "linf": gaps.max(initial=0)}
+            found = {
+                "l1": gaps.sum(2).max(),
+                "l2": (gaps**2).sum(2).max(),
+                "linf": gaps.max(initial=0),
+            }
             worst = {norm: max(worst[norm], int(found[norm])) for norm in worst}
     return worst
 
@@ -175,21 +205,31 @@ def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[st
     if part == "quantile":
         return {"l1": worst["l1"] / plan.drawn[0].moved}
     declared = next(release.sensitivity for release in plan.sums if release.name == part)
-    own = worst["l1"] / (declared.l1 or 0) if family == "laplace" else worst["l2"] / declared.l2_squared
+    own = (
+        worst["l1"] / (declared.l1 or 0)
+        if family == "laplace"
+        else worst["l2"] / declared.l2_squared
+    )
     return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
 
 
-def check(found: Scope, name: str, limits: Bounds, keys: Sequence[Expression]) -> dict[tuple[str, ...], float]:
+def check(
+    found: Scope, name: str, limits: Bounds, keys: Sequence[Expression]
+) -> dict[tuple[str, ...], float]:
     """All neighbours in both relations and families, for one aggregate; returns what is reached."""
     tight: dict[tuple[str, ...], float] = {}
     for family in ("laplace", "gaussian"):
         plans = {}
         for relation in ("add_remove", "replace"):
             world = found.world(relation, limits)
-            plans[relation] = planned([AGGREGATES[name]], keys, world.dataset(world.table([])), family)
+            plans[relation] = planned(
+                [AGGREGATES[name]], keys, world.dataset(world.table([])), family
+            )
         parts = dict(all_sums(plans["add_remove"], found.world("add_remove", limits), found.rows()))
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
-            for norm, ratio in ratios(plan, part, largest(sums, found.classes, relation), family).items():
+            for norm, ratio in ratios(
+                plan, part, largest(sums, found.classes, relation), family
+            ).items():
                 tight[name, relation, norm] = ratio
     return tight
 
@@ -198,10 +238,14 @@ def _report(tight: dict[tuple[str, ...], float], least: float = 0.5) -> None:
     for where, ratio in sorted(tight.items()):
         print(f"{' '.join(where):40} {ratio:.3f}")
     assert max(tight.values()) <= 1, {where: ratio for where, ratio in tight.items() if ratio > 1}
-    assert min(tight.values()) >= least, {where: ratio for where, ratio in tight.items() if ratio < least}
+    assert min(tight.values()) >= least, {
+        where: ratio for where, ratio in tight.items() if ratio < least
+    }
 
 
-@pytest.mark.parametrize("name", first_of(4, ["count", "avg", "covar_pop", "quantile", "sum", "var_pop", "regr_slope"]))
+@pytest.mark.parametrize(
+    "name", first_of(4, ["count", "avg", "covar_pop", "quantile", "sum", "var_pop", "regr_slope"])
+)
 def test_persons(name: str) -> None:
     """7,315 tables of two persons and nobody, 208,000 pairs; two rows a group, at most one group of two."""
     assert len(PERSONS.tables) == 7315
@@ -213,7 +257,16 @@ def test_persons(name: str) -> None:
     "limits",
     [
         Bounds(*each)
-        for each in [(None, 1, 1), (None, 2, 1), (None, 2, 2), (None, 3, 1), (2,), (3, 2), (3, None, 1), (3, 2, 2)]
+        for each in [
+            (None, 1, 1),
+            (None, 2, 1),
+            (None, 2, 2),
+            (None, 3, 1),
+            (2,),
+            (3, 2),
+            (3, None, 1),
+            (3, 2, 2),
+        ]
     ],
     ids=str,
 )
@@ -242,10 +295,14 @@ def test_row_units(relation: str, grouped: bool) -> None:
     for family in ("laplace", "gaussian"):
         plan = planned(outputs, keys, world.dataset(world.table([])), family)
         if plan.who.certain:
-            plan = dataclasses.replace(plan, query=dataclasses.replace(plan.query, where=Call("is_null", (Literal(None),))))
+            plan = dataclasses.replace(
+                plan, query=dataclasses.replace(plan.query, where=Call("is_null", (Literal(None),)))
+            )
             plan = _again(plan, world, family)
         for part, sums in all_sums(plan, world, found.rows()):
-            for norm, ratio in ratios(plan, part, largest(sums, found.classes, relation), family).items():
+            for norm, ratio in ratios(
+                plan, part, largest(sums, found.classes, relation), family
+            ).items():
                 tight[part, relation, norm] = ratio
     _report(tight)
 
@@ -264,7 +321,9 @@ def test_known_number_of_rows() -> None:
     """
     found = row_scope("replace", 3)
     world = found.world("replace", Bounds(None, 1, 1))
-    world = dataclasses.replace(world, columns={n: {**c, "nullable": n == "t"} for n, c in world.columns.items()})
+    world = dataclasses.replace(
+        world, columns={n: {**c, "nullable": n == "t"} for n, c in world.columns.items()}
+    )
     outputs = [
         Aggregate("count"),
         Aggregate("avg", (X,)),
@@ -285,7 +344,11 @@ def test_known_number_of_rows() -> None:
             sums.append([exact.vectors[release.name].get((), (0,))[0] for release in plan.sums])
         for i, sensitivity in enumerate(release.sensitivity for release in plan.sums):
             worst = largest(np.array(sums)[:, i : i + 1], found.classes, "replace")
-            assert worst == {"l1": sensitivity.l1, "l2": sensitivity.l2_squared, "linf": sensitivity.linf}
+            assert worst == {
+                "l1": sensitivity.l1,
+                "l2": sensitivity.l2_squared,
+                "linf": sensitivity.linf,
+            }
 
 
 def test_the_naive_engine_agrees() -> None:
@@ -322,8 +385,15 @@ def _check_chains(expressions: list[Expression], function: str) -> float:
     best = 0.0
     for start in range(0, len(expressions), 20):
         outputs = [Aggregate(function, (e,)) for e in expressions[start : start + 20]]
-        plans = {r: planned(outputs, [], _empty(tables, r), "gaussian") for r in ("add_remove", "replace")}
-        parts = dict(all_sums(plans["add_remove"], tables.world("add_remove", Bounds(None, 2, 1)), tables.rows()))
+        plans = {
+            r: planned(outputs, [], _empty(tables, r), "gaussian")
+            for r in ("add_remove", "replace")
+        }
+        parts = dict(
+            all_sums(
+                plans["add_remove"], tables.world("add_remove", Bounds(None, 2, 1)), tables.rows()
+            )
+        )
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
             found = ratios(plan, part, largest(sums, tables.classes, relation), "gaussian")
             assert max(found.values()) <= 1, (relation, outputs[int(part)], found)

@@ -48,7 +48,9 @@ COLUMNS: dict[str, Any] = {
 
 
 def data(unit: str = "p", epsilon: float = 100, **more: Any) -> so.Dataset:
-    return so.Dataset(TABLE, unit=unit, columns=COLUMNS, budget=so.Budget(epsilon, 1e-6), name="visits", **more)
+    return so.Dataset(
+        TABLE, unit=unit, columns=COLUMNS, budget=so.Budget(epsilon, 1e-6), name="visits", **more
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,10 @@ def test_what_is_found_is_useful_and_its_lines_load(tmp_path: Path, session: so.
     pq.write_table(TABLE, tmp_path / "visits.parquet")
     text = '[budget]\nepsilon = 1\n[tables.visits]\nsource = "visits.parquet"\nunit = "p"\n'
     rest = found.toml.removeprefix("[tables.visits]\n")
-    declared = {name: entry["type"] for name, entry in tomllib.loads(found.toml)["tables"]["visits"]["columns"].items()}
+    declared = {
+        name: entry["type"]
+        for name, entry in tomllib.loads(found.toml)["tables"]["visits"]["columns"].items()
+    }
     assert declared == {name: COLUMNS[name]["type"] for name in declared}
     (tmp_path / "visits.toml").write_text(text + rest)
     loaded = so.Dataset.load(tmp_path / "visits.toml").tables["visits"]
@@ -134,12 +139,20 @@ def test_rows_that_are_persons_have_columns_only() -> None:
 def test_it_reads_back_as_it_was(session: so.Session) -> None:
     found = session.suggest(epsilon=3)
     assert Suggestion.from_json(found.to_json(), found.receipt) == found
-    assert str(found).startswith("# Suggested for visits; errors are those of questions at epsilon 10.")
+    assert str(found).startswith(
+        "# Suggested for visits; errors are those of questions at epsilon 10."
+    )
     assert "epsilon = 3" in found.privacy
 
 
 def test_too_little_to_find_anything_is_said() -> None:
-    few = so.Dataset(TABLE.slice(0, 6), unit="row", columns={"cost": {"type": "float"}}, budget=so.Budget(1), name="visits")
+    few = so.Dataset(
+        TABLE.slice(0, 6),
+        unit="row",
+        columns={"cost": {"type": "float"}},
+        budget=so.Budget(1),
+        name="visits",
+    )
     with so.Session(few) as session, replay(Tape(6)):
         found = session.suggest(epsilon=0.001)
     assert "TOO UNCERTAIN" in str(found)
@@ -180,8 +193,15 @@ def test_a_bad_request_id_costs_nothing(session: so.Session) -> None:
     assert session.remaining == before
 
 
-def test_a_preview_reads_nothing_and_says_what_would_be_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {"epsilon": 2, "keys": ["ward"], "columns": ["cost", "day"], "query_epsilon": 0.5}
+def test_a_preview_reads_nothing_and_says_what_would_be_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, Any] = {
+        "epsilon": 2,
+        "keys": ["ward"],
+        "columns": ["cost", "day"],
+        "query_epsilon": 0.5,
+    }
     with so.Session(data(epsilon=8)) as session:
         with monkeypatch.context() as closed:
             closed.setattr(session._engine, "run", lambda _: pytest.fail("data were read"))
@@ -206,9 +226,15 @@ def test_a_preview_reads_nothing_and_says_what_would_be_charged(monkeypatch: pyt
 def test_tables_that_need_no_suggestion_are_refused() -> None:
     code = pa.table({"code": [1, 2]})
     public = {"source": code, "public": True, "columns": {"code": {"type": "int"}}}
-    limited = {"source": TABLE, "unit": "row", "columns": {"age": {"type": "int", "min": 0, "max": 110}}}
+    limited = {
+        "source": TABLE,
+        "unit": "row",
+        "columns": {"age": {"type": "int", "min": 0, "max": 110}},
+    }
     other = {"source": TABLE, "unit": "p", "columns": {"age": {"type": "int"}}}
-    with so.Session(so.Dataset(tables={"codes": public, "a": limited, "b": other}, budget=so.Budget(1))) as session:
+    with so.Session(
+        so.Dataset(tables={"codes": public, "a": limited, "b": other}, budget=so.Budget(1))
+    ) as session:
         for table, words in (("codes", "public"), ("a", "limits already"), (None, "protects 2")):
             with pytest.raises(InvalidInput, match=words):
                 session.suggest(table, epsilon=0.1)
@@ -216,7 +242,9 @@ def test_tables_that_need_no_suggestion_are_refused() -> None:
         assert list(session.suggest("a", epsilon=0.1, columns=["age"]).bounds) == ["age"]
 
 
-def test_the_budget_is_kept_and_nothing_is_read_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_budget_is_kept_and_nothing_is_read_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with so.Session(data(epsilon=1)) as session:
         run, calls = session._engine.run, []
 
@@ -234,7 +262,9 @@ def test_the_budget_is_kept_and_nothing_is_read_before_the_charge(monkeypatch: p
         assert set(calls) == {1}
 
 
-def test_a_failure_after_the_charge_is_forfeited_with_a_fixed_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_after_the_charge_is_forfeited_with_a_fixed_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with so.Session(data(epsilon=1)) as session:
 
         def fails(statement: object) -> object:
@@ -254,7 +284,11 @@ def test_persons_through_a_parent_table() -> None:
     lines = pa.table({"order_id": np.repeat(np.arange(600), 2), "price": RNG.uniform(0, 20, 1200)})
     tables: dict[str, Any] = {
         "orders": {"source": orders, "unit": "buyer", "columns": {"id": {"type": "int"}}},
-        "lines": {"source": lines, "via": {"order_id": "orders.id"}, "columns": {"price": {"type": "float"}}},
+        "lines": {
+            "source": lines,
+            "via": {"order_id": "orders.id"},
+            "columns": {"price": {"type": "float"}},
+        },
     }
     with so.Session(so.Dataset(tables=tables, budget=so.Budget(50))) as session, replay(Tape(7)):
         found = session.suggest("lines", epsilon=30)

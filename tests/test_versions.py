@@ -25,7 +25,9 @@ def interpreter(version: str) -> str | None:
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=1800, check=False)
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=1800, check=False
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout
 
@@ -39,7 +41,10 @@ def answers_with(version: str, folder: Path, *requirements: str) -> None:
     inside = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     pip = (inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     run(*pip, *requirements, ROOT, cwd=folder)
-    assert run(inside, "-W", "error::ResourceWarning", SMOKE, cwd=folder) == f"all answered on Python {version}\n"
+    assert (
+        run(inside, "-W", "error::ResourceWarning", SMOKE, cwd=folder)
+        == f"all answered on Python {version}\n"
+    )
 
 
 def test_each_requirement_names_its_least_version() -> None:
@@ -56,4 +61,6 @@ def test_the_least_versions_answer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_the_newest_versions_answer(tmp_path: Path, version: str) -> None:
-    answers_with(version, tmp_path, "--upgrade", *(requirement.partition(">=")[0] for requirement in NEEDED))
+    answers_with(
+        version, tmp_path, "--upgrade", *(requirement.partition(">=")[0] for requirement in NEEDED)
+    )

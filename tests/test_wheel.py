@@ -24,9 +24,18 @@ EXTRAS = ("pandas", "polars", "altair", "vl_convert", "ipywidgets", "psycopg")
 
 def run(*words: str | Path, folder: Path, **more: str) -> str:
     """What a command prints; it sees nothing of this process's own paths."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE", "VIRTUAL_ENV"))}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("PYTHON", "COVERAGE", "VIRTUAL_ENV"))
+    }
     done = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, cwd=folder, timeout=600, env={**kept, **more}
+        list(map(str, words)),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=600,
+        env={**kept, **more},
     )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -41,11 +50,30 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
-            run(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, folder=folder)
+            run(
+                sys.executable,
+                *PIP,
+                "wheel",
+                "--no-deps",
+                "--wheel-dir",
+                folder,
+                ROOT,
+                folder=folder,
+            )
             run(sys.executable, "-m", "venv", folder / "bare", folder=folder)
             (built,) = folder.glob("*.whl")
             bare = folder / "bare" / "bin" / "python"
-            run(bare, *PIP, "install", "--no-compile", "-c", ROOT / "constraints.txt", built, "ipykernel", folder=folder)
+            run(
+                bare,
+                *PIP,
+                "install",
+                "--no-compile",
+                "-c",
+                ROOT / "constraints.txt",
+                built,
+                "ipykernel",
+                folder=folder,
+            )
             (folder / "ready").touch()
     return folder
 
@@ -53,13 +81,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 def test_the_environment_is_bare(wheel: Path) -> None:
     script = f"from importlib.util import find_spec; print([n for n in {EXTRAS!r} if find_spec(n)])"
     assert run(wheel / "bare" / "bin" / "python", "-c", script, folder=wheel).strip() == "[]"
-    where = run(wheel / "bare" / "bin" / "python", "-c", "import sordino; print(sordino.__file__)", folder=wheel)
+    where = run(
+        wheel / "bare" / "bin" / "python",
+        "-c",
+        "import sordino; print(sordino.__file__)",
+        folder=wheel,
+    )
     assert str(wheel / "bare") in where
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
 def test_first_pages_run_as_they_stand(page: str, wheel: Path, tmp_path: Path) -> None:
-    run(wheel / "bare" / "bin" / "python", "-W", "error", ROOT / "tests" / "page_examples.py", ROOT / page, folder=tmp_path)
+    run(
+        wheel / "bare" / "bin" / "python",
+        "-W",
+        "error",
+        ROOT / "tests" / "page_examples.py",
+        ROOT / page,
+        folder=tmp_path,
+    )
 
 
 def test_the_documentation_is_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -68,11 +108,15 @@ def test_the_documentation_is_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
     listed = run(command, "docs", folder=tmp_path).splitlines()
     assert {line.split()[2] for line in listed} == pages
     for page in pages:
-        assert run(command, "docs", page, folder=tmp_path) == (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+        assert run(command, "docs", page, folder=tmp_path) == (
+            ROOT / "docs" / f"{page}.md"
+        ).read_text("utf-8")
     assert run(command, "schema", folder=tmp_path) == schema_text()
     (built,) = wheel.glob("*.whl")
     names = zipfile.ZipFile(built).namelist()
-    assert {n for n in names if n.startswith("sordino/docs/")} == {f"sordino/docs/{page}.md" for page in pages}
+    assert {n for n in names if n.startswith("sordino/docs/")} == {
+        f"sordino/docs/{page}.md" for page in pages
+    }
 
 
 NOTEBOOK = """
@@ -122,5 +166,7 @@ def test_a_session_opens_and_answers_in_a_plain_notebook(wheel: Path, tmp_path: 
         f'{{"argv": ["{python}", "-m", "ipykernel_launcher", "-f", "{{connection_file}}"], '
         '"display_name": "stranger", "language": "python"}'
     )
-    shown = run(sys.executable, "-c", NOTEBOOK, folder=tmp_path, JUPYTER_PATH=str(tmp_path / "jupyter"))
+    shown = run(
+        sys.executable, "-c", NOTEBOOK, folder=tmp_path, JUPYTER_PATH=str(tmp_path / "jupyter")
+    )
     assert "<table>" in shown

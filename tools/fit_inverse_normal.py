@@ -32,7 +32,9 @@ def polynomial(coefficients: list[arb], v: arb) -> arb:
 
 def fit() -> tuple[list[arb], list[arb], float]:
     end = 18 * arb(2).log()
-    nodes = [(end * (1 - (arb.pi() * (2 * i + 1) / (2 * NODES)).cos()) / 2).mid() for i in range(NODES)]
+    nodes = [
+        (end * (1 - (arb.pi() * (2 * i + 1) / (2 * NODES)).cos()) / 2).mid() for i in range(NODES)
+    ]
     values = [quantile(v).mid() for v in nodes]
     weights, previous = [arb(1)] * NODES, [arb(1)] * NODES
     for round_ in range(ROUNDS):
@@ -48,7 +50,10 @@ def fit() -> tuple[list[arb], list[arb], float]:
         c = [solution[i, 0].mid() for i in range(2 * DEGREE + 1)]
         top, bottom = c[: DEGREE + 1], [arb(1), *c[DEGREE + 1 :]]
         previous = [polynomial(bottom, v).mid() for v in nodes]
-        errors = [abs(v * polynomial(top, v) / q - g).mid() for v, g, q in zip(nodes, values, previous, strict=True)]
+        errors = [
+            abs(v * polynomial(top, v) / q - g).mid()
+            for v, g, q in zip(nodes, values, previous, strict=True)
+        ]
         if round_ >= 3:
             weights = [(w * e).mid() for w, e in zip(weights, errors, strict=True)]
             mean = sum(weights, arb(0)) / NODES

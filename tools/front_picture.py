@@ -29,7 +29,10 @@ def curves(epsilon: float = 0.5) -> alt.LayerChart:
     ]
     chart = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(
-            "count:Q", title="released count", scale=alt.Scale(domain=[108, 133]), axis=alt.Axis(grid=False, tickCount=6)
+            "count:Q",
+            title="released count",
+            scale=alt.Scale(domain=[108, 133]),
+            axis=alt.Axis(grid=False, tickCount=6),
         ),
         y=alt.Y("chance:Q", title=None, axis=None, stack=None),
         color=alt.Color(
@@ -54,22 +57,35 @@ def answers() -> alt.LayerChart:
     chance = np.random.default_rng(3)
     n = 40_000
     ward = chance.choice(WARDS, n, p=[0.34, 0.26, 0.18, 0.12, 0.1])
-    table = pa.table({"patient": chance.integers(0, 20_000, n), "ward": ward, "cost": chance.gamma(2, 300, n)})
+    table = pa.table(
+        {"patient": chance.integers(0, 20_000, n), "ward": ward, "cost": chance.gamma(2, 300, n)}
+    )
     columns: dict[str, dict[str, Any]] = {
         "ward": {"type": "category", "values": list(WARDS)},
         "cost": {"type": "float", "min": 0, "max": 3000, "step": 0.01},
     }
-    data = so.Dataset(table, name="visits", unit="patient", max_rows=5, budget=so.Budget(2, 1e-6), columns=columns)
+    data = so.Dataset(
+        table, name="visits", unit="patient", max_rows=5, budget=so.Budget(2, 1e-6), columns=columns
+    )
     with so.Session(data) as session:
-        answer = session.sql("SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward", epsilon=0.5)
+        answer = session.sql(
+            "SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward", epsilon=0.5
+        )
     (noisy,) = answer.estimates
     truth = {name: float(np.mean(table["cost"].to_numpy()[ward == name])) for name in WARDS}
     rows = [
         {"ward": str(name), "cost": value, "low": low, "high": high, "truth": truth[str(name)]}
-        for name, value, low, high in zip(answer.keys[0].cells, noisy.cells, noisy.lows, noisy.highs, strict=True)
+        for name, value, low, high in zip(
+            answer.keys[0].cells, noisy.cells, noisy.lows, noisy.highs, strict=True
+        )
     ]
     base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("ward:N", sort=None, title=None))
-    x = alt.X("low:Q", title="average cost of a visit", scale=alt.Scale(zero=False, padding=18), axis=alt.Axis(tickCount=6))
+    x = alt.X(
+        "low:Q",
+        title="average cost of a visit",
+        scale=alt.Scale(zero=False, padding=18),
+        axis=alt.Axis(tickCount=6),
+    )
     return alt.layer(
         base.mark_rule(color=BLUE, strokeWidth=4, opacity=0.45).encode(x=x, x2="high:Q"),
         base.mark_point(color=BLUE, filled=True, size=60, opacity=1).encode(x="cost:Q"),
@@ -91,7 +107,9 @@ def main() -> None:
         .resolve_scale(color="independent")
         .configure(background="white", padding=16)
         .configure_view(stroke=None)
-        .configure_axis(gridColor="#ececec", labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
+        .configure_axis(
+            gridColor="#ececec", labelFontSize=12, titleFontSize=12, titleFontWeight="normal"
+        )
         .configure_title(fontSize=16, subtitleFontSize=12, subtitleColor=GREY, offset=12)
     )
     picture.save(str(PICTURE), scale_factor=2)

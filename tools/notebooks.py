@@ -38,19 +38,30 @@ def form(output: Any) -> str:
     elif "image/png" in output.data:
         return "a picture"
     elif "<table" in (html := output.data.get("text/html", "")):
-        heads = (re.sub("<small>.*?</small>", "", head).strip() for head in re.findall("<th[^>]*>(.*?)</th>", html))
+        heads = (
+            re.sub("<small>.*?</small>", "", head).strip()
+            for head in re.findall("<th[^>]*>(.*?)</th>", html)
+        )
         return f"{NUMBER.sub('#', '|'.join(heads))}: {html.count('<tr')} rows"
     else:
         text = html or output.data["text/plain"]
-    lines = (" ".join(re.sub("[─━]+", "─", NUMBER.sub("#", line)).split()) for line in text.strip().splitlines())
+    lines = (
+        " ".join(re.sub("[─━]+", "─", NUMBER.sub("#", line)).split())
+        for line in text.strip().splitlines()
+    )
     return "\n".join(lines)
 
 
 def executed(path: Path) -> Any:
     """The notebook with new outputs, run in an empty folder."""
     book: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, COLUMNS="100"):  # a terminal's width is not theirs
-        NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ, COLUMNS="100"),
+    ):  # a terminal's width is not theirs
+        NotebookClient(
+            book, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
+        ).execute()
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for place, cell in enumerate(book.cells):
         cell.metadata, cell.id = {}, f"cell-{place}"
@@ -62,7 +73,9 @@ def executed(path: Path) -> Any:
             if output.output_type in ("execute_result", "display_data"):
                 output.metadata = {}
                 output.data = {
-                    kind: output.data[kind] for kind in output.data if kind in ("image/png", "text/html", "text/plain")
+                    kind: output.data[kind]
+                    for kind in output.data
+                    if kind in ("image/png", "text/html", "text/plain")
                 }
             if output.output_type == "execute_result":
                 output.execution_count = None
@@ -77,7 +90,11 @@ def _joined(outputs: list[Any]) -> list[Any]:
     for output in outputs:
         if output.output_type == "display_data" and "image/png" not in output.data:
             continue
-        if joined and output.output_type == joined[-1].output_type == "stream" and output.name == joined[-1].name:
+        if (
+            joined
+            and output.output_type == joined[-1].output_type == "stream"
+            and output.name == joined[-1].name
+        ):
             joined[-1].text += output.text
         else:
             joined.append(output)
@@ -101,7 +118,9 @@ def differences(stored: Any, found: Any) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="notebooks; all if none is named")
-    parser.add_argument("--check", action="store_true", help="compare with what is stored, and store nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with what is stored, and store nothing"
+    )
     arguments = parser.parse_args()
     wrong = 0
     for path in sorted(FOLDER.glob("*.ipynb")):
@@ -111,7 +130,11 @@ def main() -> int:
         if arguments.check:
             different = differences(nbformat.read(path, as_version=4), found)  # type: ignore[no-untyped-call]
             wrong += bool(different)
-            print(f"{path.stem}: {'other answers than stored' if different else 'as stored'}", *different, sep="\n")
+            print(
+                f"{path.stem}: {'other answers than stored' if different else 'as stored'}",
+                *different,
+                sep="\n",
+            )
         else:
             path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
             print(f"{path.stem}: stored")

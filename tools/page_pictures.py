@@ -23,13 +23,34 @@ def _seeded(served: Site) -> None:
     """A week of a small hospital."""
     place = "/v1/datasets/visits"
     sent(served, "olga", "PUT", f"{place}/allotments/ana", {"epsilon": 3, "delta": "5e-7"})
-    sent(served, "olga", "PUT", f"{place}/allotments/bot", {"epsilon": "0.5", "per_question": "0.1"})
+    sent(
+        served, "olga", "PUT", f"{place}/allotments/bot", {"epsilon": "0.5", "per_question": "0.1"}
+    )
     sent(served, "olga", "PUT", f"{place}/policy", {"approval_above": "0.8"})
     for ward in ("cardiology", "surgery"):
-        asked(served, "ana", "visits", f"SELECT COUNT(*) AS n FROM visits WHERE ward = '{ward}'", "0.2")
+        asked(
+            served,
+            "ana",
+            "visits",
+            f"SELECT COUNT(*) AS n FROM visits WHERE ward = '{ward}'",
+            "0.2",
+        )
     for age in (20, 60):
-        asked(served, "bot", "visits", f"SELECT AVG(cost) AS cost FROM visits WHERE age >= {age}", "0.1")
-    asked(served, "ana", "visits", f"{QUESTION}, sex", "0.9", reason="The yearly report needs costs by ward.")
+        asked(
+            served,
+            "bot",
+            "visits",
+            f"SELECT AVG(cost) AS cost FROM visits WHERE age >= {age}",
+            "0.1",
+        )
+    asked(
+        served,
+        "ana",
+        "visits",
+        f"{QUESTION}, sex",
+        "0.9",
+        reason="The yearly report needs costs by ward.",
+    )
 
 
 def _pictures(visitors: Visitors, folder: Path) -> None:

@@ -21,13 +21,32 @@ __all__ = ["PYTHONS", "interpreter", "version"]
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", ROOT / "constraints.txt")
-NEEDED = ("src/sordino/__init__.py", "tests/test_package.py", "docs/quickstart.md", "LICENSE", "CITATION.cff", "PKG-INFO")
+PIP = (
+    "-m",
+    "pip",
+    "--quiet",
+    "--disable-pip-version-check",
+    "install",
+    "-c",
+    ROOT / "constraints.txt",
+)
+NEEDED = (
+    "src/sordino/__init__.py",
+    "tests/test_package.py",
+    "docs/quickstart.md",
+    "LICENSE",
+    "CITATION.cff",
+    "PKG-INFO",
+)
 
 
 def version() -> str:
     """The version, from its one place."""
-    found = re.search(r'^__version__ = "([^"]+)"$', (ROOT / "src" / "sordino" / "__init__.py").read_text(), re.MULTILINE)
+    found = re.search(
+        r'^__version__ = "([^"]+)"$',
+        (ROOT / "src" / "sordino" / "__init__.py").read_text(),
+        re.MULTILINE,
+    )
     assert found, "src/sordino/__init__.py has no __version__"
     return found[1]
 
@@ -43,8 +62,14 @@ def interpreter(wanted: str) -> Path | None:
 
 def run(*words: str | Path, folder: Path = ROOT) -> str:
     """What a command prints; it sees nothing of this process's own environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run(list(map(str, words)), cwd=folder, env=kept, capture_output=True, text=True)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(
+        list(map(str, words)), cwd=folder, env=kept, capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -62,10 +87,15 @@ def build(tools: Path) -> tuple[Path, Path]:
     """The wheel and the source archive; both must be of the version, and the archive complete."""
     shutil.rmtree(DIST, ignore_errors=True)
     run(tools, "-m", "hatchling", "build", "-d", DIST)
-    wheel, archive = DIST / f"sordino-{version()}-py3-none-any.whl", DIST / f"sordino-{version()}.tar.gz"
+    wheel, archive = (
+        DIST / f"sordino-{version()}-py3-none-any.whl",
+        DIST / f"sordino-{version()}.tar.gz",
+    )
     for made in (wheel, archive):
         if not made.exists():
-            sys.exit(f"{made.name} was not built; dist/ holds {', '.join(path.name for path in DIST.iterdir())}")
+            sys.exit(
+                f"{made.name} was not built; dist/ holds {', '.join(path.name for path in DIST.iterdir())}"
+            )
     with tarfile.open(archive) as held:
         names = {name.split("/", 1)[1] for name in held.getnames() if "/" in name}
     missing = sorted(set(NEEDED) - names)
@@ -80,7 +110,14 @@ def tried(python: Path, wheel: Path, folder: Path) -> Path:
     told = run(inside, "-c", "import sordino; print(sordino.__version__)", folder=folder).strip()
     if told != version():
         sys.exit(f"the wheel says that it is {told}, and this is {version()}")
-    run(inside, "-W", "error", ROOT / "tests" / "page_examples.py", ROOT / "README.md", folder=folder)
+    run(
+        inside,
+        "-W",
+        "error",
+        ROOT / "tests" / "page_examples.py",
+        ROOT / "README.md",
+        folder=folder,
+    )
     run(folder / "bare" / "bin" / "sordino", "docs", "cheat-sheet", folder=folder)
     return inside
 
@@ -118,7 +155,10 @@ def main() -> int:
                 )
                 bills += 1
                 print(f"wrote {bill.name}")
-    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(DIST.iterdir())]
+    sums = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+        for path in sorted(DIST.iterdir())
+    ]
     (DIST / "SHA256SUMS").write_text("\n".join(sums) + "\n")
     print(*sums, sep="\n")
     return 0

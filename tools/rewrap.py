@@ -31,7 +31,12 @@ def _blocks(text: str) -> Iterator[tuple[bool, list[str]]]:
         if _FENCE.match(line):
             fenced = not fenced
             kind = "fixed"
-        elif fenced or not line.strip() or _FIXED.match(line) or (line.startswith("    ") and not block):
+        elif (
+            fenced
+            or not line.strip()
+            or _FIXED.match(line)
+            or (line.startswith("    ") and not block)
+        ):
             kind = "fixed"
         else:
             kind = "item" if (_ITEM.match(line) or [""] * 3)[2] else "prose"
@@ -59,16 +64,22 @@ def _wrapped(block: list[str]) -> list[str]:
             sentences[-1] += f" {line}"
     lines = [line for sentence in sentences for line in _filled(sentence, WIDTH - len(indent))]
     ending = "  " if block[-1].endswith("  ") else ""
-    return [(indent if place else margin + mark) + line for place, line in enumerate(lines[:-1])] + [
-        (indent if len(lines) > 1 else margin + mark) + lines[-1] + ending
-    ]
+    return [
+        (indent if place else margin + mark) + line for place, line in enumerate(lines[:-1])
+    ] + [(indent if len(lines) > 1 else margin + mark) + lines[-1] + ending]
 
 
 def _filled(text: str, width: int) -> list[str]:
-    words, lines, current = _SPANS.sub(lambda span: span[0].replace(" ", _GAP), text).split(), list[str](), ""
+    words, lines, current = (
+        _SPANS.sub(lambda span: span[0].replace(" ", _GAP), text).split(),
+        list[str](),
+        "",
+    )
     for place, word in enumerate(words):
         after = words[place + 1] if place + 1 < len(words) else ""
-        needed = len(word) + (1 + len(after) if _STARTS.match(after) else 0)  # what must not begin a line comes along
+        needed = len(word) + (
+            1 + len(after) if _STARTS.match(after) else 0
+        )  # what must not begin a line comes along
         if current and len(current) + 1 + needed > width and not _STARTS.match(word):
             lines.append(current)
             current = word
@@ -95,7 +106,9 @@ def main() -> None:
         page = Path(name)
         before = page.read_text()
         after = rewrapped(before)
-        assert "".join(before.split()) == "".join(after.split()), f"{name}: more than white space would change"
+        assert "".join(before.split()) == "".join(after.split()), (
+            f"{name}: more than white space would change"
+        )
         page.write_text(after)
 
 

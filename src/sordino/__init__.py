@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
-    from sordino.accounting.fixed_in_advance import delta_if_fixed_in_advance, epsilon_if_fixed_in_advance
+    from sordino.accounting.fixed_in_advance import (
+        delta_if_fixed_in_advance,
+        epsilon_if_fixed_in_advance,
+    )
     from sordino.accounting.group import group
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
@@ -59,7 +62,11 @@ if TYPE_CHECKING:
         truncated_poisson,
     )
     from sordino.privacy.neighbors import Neighbors
-    from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
+    from sordino.privacy.sensitivity import (
+        SensitivityWitness,
+        global_sensitivity,
+        rounded_sensitivity,
+    )
     from sordino.query.dataset import Dataset, Table
     from sordino.query.front.terms import (
         any_ as any,  # noqa: A004
@@ -184,14 +191,22 @@ _HOME = {
 
 _OTHER_NAMES = {
     **dict.fromkeys(("load", "open", "read_toml"), 'Dataset.load("visits.toml")'),
-    **dict.fromkeys(("read_parquet", "read_csv", "from_pandas"), 'Dataset("visits.parquet", unit=..., columns=...)'),
+    **dict.fromkeys(
+        ("read_parquet", "read_csv", "from_pandas"),
+        'Dataset("visits.parquet", unit=..., columns=...)',
+    ),
     **dict.fromkeys(("sql", "query"), 'Session(dataset).sql("SELECT ...", epsilon=0.1)'),
     **dict.fromkeys(("laplace", "LaplaceMechanism"), "Laplace(scale=1)"),
     **dict.fromkeys(("gaussian", "GaussianMechanism"), "Gaussian(scale=1)"),
 }
 """What to write instead of some names of other libraries."""
 
-_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "learn": "learn", "local": "local"}
+_MODULES = {
+    "audit": "audit",
+    "divergence": "privacy.divergence",
+    "learn": "learn",
+    "local": "local",
+}
 """Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
@@ -293,7 +308,11 @@ def __getattr__(name: str) -> Any:
         return found[name]
     else:
         other = f". Write so.{_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
-        raise AttributeError(f"module 'sordino' has no attribute {name!r}{other}", name=name, obj=sys.modules[__name__])
+        raise AttributeError(
+            f"module 'sordino' has no attribute {name!r}{other}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
     globals()[name] = value
     return value
 

@@ -29,7 +29,11 @@ __all__ = ["found_bounds", "rehearse_searches", "rehearse_suggestion", "suggeste
 
 _CONFIDENT = math.log(20)
 """How many scales of Laplace noise are exceeded 5 % of the time."""
-_MADE_UP: tuple[tuple[tuple[int, int], ...], ...] = ((), ((1, 2**40),), ((-(10**5), 2**40), (10**5, 2**40)))
+_MADE_UP: tuple[tuple[tuple[int, int], ...], ...] = (
+    (),
+    ((1, 2**40),),
+    ((-(10**5), 2**40), (10**5, 2**40)),
+)
 """Places with weights, for the rehearsal: nothing, and very much at few places or beyond all of them."""
 
 
@@ -44,16 +48,23 @@ def found_bounds(searched: Sequence[Searched], exacts: Sequence[Exact]) -> tuple
 def _found(searched: Searched, exact: Exact) -> Found:
     places, weights = np.array(exact.keys[0], np.int64), exact.sums[:, 0].astype(np.int64)
     order = np.argsort(places)
-    return searched.search.found(places[order], weights[order], searched.price, searched.moved, searched.unit)
+    return searched.search.found(
+        places[order], weights[order], searched.price, searched.moved, searched.unit
+    )
 
 
-def rehearse_searches(searched: Sequence[Searched], dialect: str = DEFAULT) -> list[tuple[Found, ...]]:
+def rehearse_searches(
+    searched: Sequence[Searched], dialect: str = DEFAULT
+) -> list[tuple[Found, ...]]:
     """What would be found among made-up weights; what fails without data being at fault fails here, before the charge."""
 
     def trial() -> list[tuple[Found, ...]]:
         for one in searched:
             one.statement.text(dialect)
-        made_up = [Exact(([at for at, _ in cells],), np.array([w for _, w in cells], object)[:, None]) for cells in _MADE_UP]
+        made_up = [
+            Exact(([at for at, _ in cells],), np.array([w for _, w in cells], object)[:, None])
+            for cells in _MADE_UP
+        ]
         return [found_bounds(searched, [exact] * len(searched)) for exact in made_up]
 
     return rehearsed(trial, "a search for bounds at this price", "Choose a less extreme epsilon.")
@@ -65,13 +76,23 @@ def rehearse_suggestion(plan: SuggestionPlan, dialect: str = DEFAULT) -> None:
         Suggestion.from_json(suggested(found, plan).to_json())
 
 
-def suggested(found: Sequence[Found], plan: SuggestionPlan, receipt: Receipt | None = None) -> Suggestion:
+def suggested(
+    found: Sequence[Found], plan: SuggestionPlan, receipt: Receipt | None = None
+) -> Suggestion:
     """The suggestion that found bounds make."""
     pairs = [(one.search, bounds) for one, bounds in zip(plan.searched, found, strict=True)]
     counts = [(search.what, bounds) for search, bounds in pairs if isinstance(search, CountSearch)]
     numbers = {what: int(bounds.upper) for what, bounds in counts}
     lines = [
-        SuggestedBound(what, False, None, number, *_counts(bounds), _count_error(what, numbers, plan), f"{what} = {number}")
+        SuggestedBound(
+            what,
+            False,
+            None,
+            number,
+            *_counts(bounds),
+            _count_error(what, numbers, plan),
+            f"{what} = {number}",
+        )
         for (what, bounds), number in zip(counts, numbers.values(), strict=True)
     ]
     rows = numbers.get("max_rows", 1)
@@ -85,7 +106,9 @@ def _counts(bounds: Found) -> tuple[float, float, float, float]:
     return bounds.below, bounds.inside, bounds.above, bounds.margin
 
 
-def _count_error(what: str, numbers: dict[str, int], plan: SuggestionPlan) -> tuple[tuple[str, float], ...]:
+def _count_error(
+    what: str, numbers: dict[str, int], plan: SuggestionPlan
+) -> tuple[tuple[str, float], ...]:
     """The half-width of a count with Laplace noise under the bounds that were found."""
     by = f" by {', '.join(plan.keys)}"
     groups, per_group = numbers.get("max_groups", 1), numbers.get("max_rows_per_group", 1)
@@ -97,7 +120,9 @@ def _count_error(what: str, numbers: dict[str, int], plan: SuggestionPlan) -> tu
     return ((name, reach * _CONFIDENT / float(plan.query_epsilon)),)
 
 
-def _column(name: str, column: Column, bounds: Found, rows: int, plan: SuggestionPlan) -> SuggestedBound:
+def _column(
+    name: str, column: Column, bounds: Found, rows: int, plan: SuggestionPlan
+) -> SuggestedBound:
     if isinstance(column.type, Day | Moment):
         first, last = _years(bounds, isinstance(column.type, Moment))
         line = column_line(name, column, first, last)
@@ -115,7 +140,11 @@ def _years(bounds: Found, moments: bool) -> tuple[date, date]:
     """The first day of the year of the first day, and the last of the last one."""
     first, last = (_day(days).year for days in (bounds.lower, bounds.upper))
     begin, end = date(first, 1, 1), date(last, 12, 31)
-    return (datetime.combine(begin, time.min), datetime.combine(end, time(23, 59, 59))) if moments else (begin, end)
+    return (
+        (datetime.combine(begin, time.min), datetime.combine(end, time(23, 59, 59)))
+        if moments
+        else (begin, end)
+    )
 
 
 def _day(days: Fraction) -> date:

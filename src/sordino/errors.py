@@ -57,7 +57,9 @@ def visible(text: str) -> str:
     r"""The same lines; what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def no_attribute(owner: object, name: str, other_words: Mapping[str, str]) -> AttributeError:
@@ -153,12 +155,16 @@ class InvalidInput(SordinoError, ValueError):
         self.value, self.rule, self.hint, self.code = value, rule, hint, code
         super().__init__(f"got {value}: {rule}. {hint}")
 
-    def about(self, *, place: tuple[int, int] | None = None, word: str = "", instead: str = "") -> Self:
+    def about(
+        self, *, place: tuple[int, int] | None = None, word: str = "", instead: str = ""
+    ) -> Self:
         """The same, with where it is."""
         self.place, self.word, self.instead = place, word, instead
         return self
 
-    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None], dict[str, object]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None], dict[str, object]]:
         where: dict[str, object] = {"place": self.place, "word": self.word, "instead": self.instead}
         return type(self), (self.value, self.rule, self.hint, self.code), where
 

@@ -32,7 +32,16 @@ from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.aggregates.partial import ROWS, Integers
 
-__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "rehearsed", "release"]
+__all__ = [
+    "Groups",
+    "NoisyGroups",
+    "exact_groups",
+    "finished",
+    "noisy_groups",
+    "rehearse",
+    "rehearsed",
+    "release",
+]
 
 T = TypeVar("T")
 _MADE_UP = (2**40, 0, -(2**40))
@@ -97,7 +106,9 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
             public[release.name] = shown
         start += release.partial.inputs
     cells = {drawn.name: _cells(rest.pop(0), place, drawn.column.draws) for drawn in plan.drawn}
-    return Groups(keys, vectors, public, cells, sums[:, start] if plan.private_keys else None, beyond)
+    return Groups(
+        keys, vectors, public, cells, sums[:, start] if plan.private_keys else None, beyond
+    )
 
 
 def _apart(main: Exact, width: int) -> tuple[Exact, list[int]]:
@@ -145,7 +156,11 @@ def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
         answer = finished(noisy_groups(groups, plan), groups.public, plan)
         Answer.from_json(answer.to_json())
 
-    rehearsed(trial, "this question at this price", "Choose less extreme bounds, levels, epsilon or error.")
+    rehearsed(
+        trial,
+        "this question at this price",
+        "Choose less extreme bounds, levels, epsilon or error.",
+    )
 
 
 def rehearsed(trial: Callable[[], T], what: str, hint: str) -> T:
@@ -157,7 +172,9 @@ def rehearsed(trial: Callable[[], T], what: str, hint: str) -> T:
         raise
     except Exception as error:  # whatever it is, it would come after the charge else
         failed = type(error).__name__
-    raise InvalidInput(what, f"its numbers leave the range that can be computed with ({failed})", hint)
+    raise InvalidInput(
+        what, f"its numbers leave the range that can be computed with ({failed})", hint
+    )
 
 
 def _made_up(plan: Plan) -> Groups:
@@ -168,14 +185,29 @@ def _made_up(plan: Plan) -> Groups:
     for release in plan.sums:
         partial = release.partial
         most = release.unit * partial.reach.linf
-        shown = partial.public(np.array([[rows * most] * partial.inputs for rows in _MADE_UP], object))
-        vectors[release.name] = np.array([[rows * most] * partial.width for rows in _MADE_UP], object)
+        shown = partial.public(
+            np.array([[rows * most] * partial.inputs for rows in _MADE_UP], object)
+        )
+        vectors[release.name] = np.array(
+            [[rows * most] * partial.width for rows in _MADE_UP], object
+        )
         if shown is not None:
             public[release.name] = np.maximum(shown, 0)
-    cells = {drawn.name: [_made_up_cells(drawn.column.draws.positions - 1)] * width for drawn in plan.drawn}
+    cells = {
+        drawn.name: [_made_up_cells(drawn.column.draws.positions - 1)] * width
+        for drawn in plan.drawn
+    }
     selection = plan.selection
-    found = None if selection is None else np.array([selection.unit * max(rows, 0) for rows in _MADE_UP], object)
-    beyond = None if plan.beyond is None else [width * plan.beyond.measure.unit] * plan.beyond.measure.width
+    found = (
+        None
+        if selection is None
+        else np.array([selection.unit * max(rows, 0) for rows in _MADE_UP], object)
+    )
+    beyond = (
+        None
+        if plan.beyond is None
+        else [width * plan.beyond.measure.unit] * plan.beyond.measure.width
+    )
     return Groups([key] * width, vectors, public, cells, found, beyond)
 
 
@@ -190,16 +222,23 @@ def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
     if groups.found is not None and len(groups.found) and selection is not None:
         groups = groups.take(np.flatnonzero(selection.select(narrow(groups.found.tolist()))))
     vectors = {release.name: _noisy(release, groups.vectors[release.name]) for release in plan.sums}
-    drawn = {release.name: _drawn(release, groups.cells[release.name], plan) for release in plan.drawn}
+    drawn = {
+        release.name: _drawn(release, groups.cells[release.name], plan) for release in plan.drawn
+    }
     beyond = None
     if plan.beyond is not None and groups.beyond is not None:
         beyond = [int(number) for number in plan.beyond.mechanism.release(narrow(groups.beyond))]
     return NoisyGroups(groups.keys, vectors, drawn, beyond)
 
 
-def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, receipt: Receipt | None = None) -> Answer:
+def finished(
+    noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, receipt: Receipt | None = None
+) -> Answer:
     """The answer that noisy groups make; public numbers, which need no noise, go behind the noisy ones of their release."""
-    behind = {name: np.concatenate([noisy.vectors[name], numbers], axis=1) for name, numbers in public.items()}
+    behind = {
+        name: np.concatenate([noisy.vectors[name], numbers], axis=1)
+        for name, numbers in public.items()
+    }
     values: dict[str, Any] = {**noisy.vectors, **behind, **noisy.drawn}
     columns: list[KeyColumn | EstimateColumn] = []
     for output in plan.query.outputs:
@@ -224,20 +263,37 @@ def _beyond_bounds(noisy: NoisyGroups, plan: Plan) -> list[str]:
         if release is not None and not plan.private_keys:
             total = _total(release, noisy.vectors[release.name], float(plan.cost.confidence))
             totals |= {} if total is None else {term.name: total}
-    return remarks(plan.beyond.measure, noisy.beyond, plan.beyond.noise, plan.cost.confidence, totals, plan.whose.who)
+    return remarks(
+        plan.beyond.measure,
+        noisy.beyond,
+        plan.beyond.noise,
+        plan.cost.confidence,
+        totals,
+        plan.whose.who,
+    )
 
 
 def _total(release: Sums, noisy: Integers, confidence: float) -> Total | None:
     """The total over all groups of what was bounded, and how far it may be off, by Chebyshev's inequality."""
     partial = release.partial
-    wanted = ("sum",) if partial.bounding == "clip" and partial.grids else ("count", ROWS, *sorted(partial.serves))
+    wanted = (
+        ("sum",)
+        if partial.bounding == "clip" and partial.grids
+        else ("count", ROWS, *sorted(partial.serves))
+    )
     function = next((name for name in wanted if name in partial.serves), None)
     weights = None if function is None else partial.weights(function, release.unit)
-    if weights is None or any(grid.first < 0 for grid in partial.grids if partial.bounding == "clip"):
+    if weights is None or any(
+        grid.first < 0 for grid in partial.grids if partial.bounding == "clip"
+    ):
         return None
     value = sum(float(w) * float(n) for w, n in zip(weights, noisy.sum(axis=0), strict=False))
-    spread = float(release.noise.scale) * (math.sqrt(2) if release.noise.family == "laplace" else 1.0)
-    deviation = spread * math.sqrt(len(noisy) * sum(float(w) ** 2 for w in weights[: partial.width]))
+    spread = float(release.noise.scale) * (
+        math.sqrt(2) if release.noise.family == "laplace" else 1.0
+    )
+    deviation = spread * math.sqrt(
+        len(noisy) * sum(float(w) ** 2 for w in weights[: partial.width])
+    )
     return value, deviation / math.sqrt(1 - confidence)
 
 
@@ -263,10 +319,14 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], draws: Draws) -> lis
     order = order[(weights[order] > 0) & (places[order] >= 0) & (cells[order] >= 0)]
     starts = np.searchsorted(places[order], np.arange(len(place) + 1))
     sorted_cells, sorted_weights = cells[order], weights[order]
-    return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
+    return [
+        (sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())
+    ]
 
 
-def _places(keys: Sequence[list[Any]], place: Mapping[tuple[Any, ...], int], count: int) -> npt.NDArray[np.int64]:
+def _places(
+    keys: Sequence[list[Any]], place: Mapping[tuple[Any, ...], int], count: int
+) -> npt.NDArray[np.int64]:
     """The group of each row, negative where it is none of them. There may be a million rows, of few groups."""
     if len(keys) == 1 and (cells := np.array(keys[0])).dtype == np.int64:
         known, where = np.unique(cells, return_inverse=True)
@@ -280,7 +340,9 @@ def _noisy(release: Sums, exact: Integers) -> Integers:
     mechanism = release.mechanism
     if mechanism is None or not exact.size:
         return exact
-    return np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(exact.shape)
+    return np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(
+        exact.shape
+    )
 
 
 def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, ...]]:

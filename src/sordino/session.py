@@ -123,10 +123,18 @@ class Asking:
 
 
 _OTHER_WORDS = {
-    **dict.fromkeys(("query", "execute", "ask", "select", "read_sql"), 'Write session.sql("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(
+        ("query", "execute", "ask", "select", "read_sql"),
+        'Write session.sql("SELECT ...", epsilon=0.1).',
+    ),
     **dict.fromkeys(("tables", "columns", "schema"), "What is declared is session.dataset."),
-    **dict.fromkeys(("budget", "left", "remaining_budget", "epsilon"), "What is left is session.remaining."),
-    **dict.fromkeys(("explain", "cost", "price", "estimate"), 'Write session.preview("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(
+        ("budget", "left", "remaining_budget", "epsilon"), "What is left is session.remaining."
+    ),
+    **dict.fromkeys(
+        ("explain", "cost", "price", "estimate"),
+        'Write session.preview("SELECT ...", epsilon=0.1).',
+    ),
     **dict.fromkeys(("history", "log", "spent"), "All charges are session.receipts."),
 }
 
@@ -177,7 +185,9 @@ class Session:
         self._done: float | None = None
         self._steps = 0, 1
         """Which statement of a question is running, and how many it has."""
-        pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
+        pinned(
+            self.dataset.tables.values()
+        )  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
@@ -242,7 +252,9 @@ class Session:
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
 
     @takes_offer
-    def asking(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Asking:
+    def asking(
+        self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]
+    ) -> Asking:
         """A question step by step, for those who decide when each of its steps is taken; `run` takes them all."""
         cost = Cost.offered(**offer)
         request = self._request(request_id, sql_text(query), str(cost))
@@ -253,12 +265,18 @@ class Session:
                 return Planned(sets.charge, sets.statements, partial(self._answered_sets, sets))
             plan = self._plan(query, cost)
             first = plan.first_statements if isinstance(plan, PrivateBounds) else plan.statements
-            return Planned(plan.charge, first, lambda receipt, run: self._released(plan, receipt, run).to_json())
+            return Planned(
+                plan.charge,
+                first,
+                lambda receipt, run: self._released(plan, receipt, run).to_json(),
+            )
 
         return Asking(self, request, planned)
 
     def _request(self, request_id: str | None, question: str, offer: str) -> Request:
-        return Request(uuid.uuid4().hex if request_id is None else request_id, question, offer, self.analyst)
+        return Request(
+            uuid.uuid4().hex if request_id is None else request_id, question, offer, self.analyst
+        )
 
     def _released(self, plan: Plan, receipt: Receipt, run: Run) -> Answer:
         """The answer to a plan; where bounds are found first, to the plan that follows from them."""
@@ -290,7 +308,12 @@ class Session:
         number of rows a person has (bounds_search.md).
         """
         paid = self.asking_suggestion(
-            table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon, request_id=request_id
+            table,
+            epsilon=epsilon,
+            columns=columns,
+            keys=keys,
+            query_epsilon=query_epsilon,
+            request_id=request_id,
         ).paid()
         return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
 
@@ -338,11 +361,19 @@ class Session:
     ) -> SuggestionPlan:
         meter = self.ledger.meter(self.analyst)
         return plan_suggestion(
-            self.dataset, meter, table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon
+            self.dataset,
+            meter,
+            table,
+            epsilon=epsilon,
+            columns=columns,
+            keys=keys,
+            query_epsilon=query_epsilon,
         )
 
     def _suggested(self, plan: SuggestionPlan, receipt: Receipt, run: Run) -> str:
-        return suggested(found_bounds(plan.searched, self._exacts(plan.statements, run)), plan, receipt).to_json()
+        return suggested(
+            found_bounds(plan.searched, self._exacts(plan.statements, run)), plan, receipt
+        ).to_json()
 
     def marginals(
         self,
@@ -365,13 +396,17 @@ class Session:
 
         def planned() -> Planned:
             rehearse_marginals(plan, self._engine.dialect)
-            return Planned(plan.charge, plan.statements, lambda _, run: self._marginals(plan, run).to_json())
+            return Planned(
+                plan.charge, plan.statements, lambda _, run: self._marginals(plan, run).to_json()
+            )
 
         paid = Asking(self, request, planned).paid()
         return Marginals.from_json((paid.answer or b"").decode(), paid.receipt)
 
     def preview_marginals(
-        self, columns: Sequence[ColumnLike] | Mapping[str, ColumnLike], **asked: Unpack[MarginalsOffer]
+        self,
+        columns: Sequence[ColumnLike] | Mapping[str, ColumnLike],
+        **asked: Unpack[MarginalsOffer],
     ) -> MarginalsPlan:
         """What `marginals` would run and cost, and the error of every cell; free, and no data are read."""
         plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
@@ -379,7 +414,11 @@ class Session:
         return plan
 
     def synthesize(
-        self, table: str | Question | None = None, *, request_id: str | None = None, **asked: Unpack[SynthesisOffer]
+        self,
+        table: str | Question | None = None,
+        *,
+        request_id: str | None = None,
+        **asked: Unpack[SynthesisOffer],
     ) -> Synthetic:
         """Synthetic rows of a table with the declared columns, types and ranges, and a report of their own quality.
 
@@ -396,12 +435,16 @@ class Session:
 
         def planned() -> Planned:
             rehearse_synthesis(plan, self._engine.dialect)
-            return Planned(plan.charge, plan.statements, lambda _, run: self._synthesized(plan, run))
+            return Planned(
+                plan.charge, plan.statements, lambda _, run: self._synthesized(plan, run)
+            )
 
         paid = Asking(self, request, planned).paid()
         return Synthetic.from_json((paid.answer or b"").decode(), paid.receipt)
 
-    def preview_synthesize(self, table: str | Question | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
+    def preview_synthesize(
+        self, table: str | Question | None = None, **asked: Unpack[SynthesisOffer]
+    ) -> SynthesisPlan:
         """What `synthesize` would measure and cost; free, and no data are read."""
         plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
         rehearse_synthesis(plan, self._engine.dialect)
@@ -412,12 +455,16 @@ class Session:
             self._done = done
 
         try:
-            return synthesize(plan, lambda statements: self._exacts(statements, run), tell).to_json()
+            return synthesize(
+                plan, lambda statements: self._exacts(statements, run), tell
+            ).to_json()
         finally:
             self._done = None
 
     def _plan_sets(self, query: Query, cost: Cost) -> GroupingSetsPlan:
-        plan = plan_grouping_sets(query, self._completed(query), cost, self.ledger.meter(self.analyst))
+        plan = plan_grouping_sets(
+            query, self._completed(query), cost, self.ledger.meter(self.analyst)
+        )
         rehearse_marginals(plan.workload, self._engine.dialect)
         rehearse_rows(plan)
         return plan
@@ -437,11 +484,17 @@ class Session:
 
     def _expect_open(self) -> None:
         if self._process is None or self._opened._process is None:
-            raise InvalidInput("a closed session", "it answers no more questions", "Open a new session.")
-        if self._process != os.getpid():
-            rule = "its engine belongs to the process that opened it, from which this one was forked"
             raise InvalidInput(
-                "a session of another process", rule, "Open a session in each process; they share the ledger."
+                "a closed session", "it answers no more questions", "Open a new session."
+            )
+        if self._process != os.getpid():
+            rule = (
+                "its engine belongs to the process that opened it, from which this one was forked"
+            )
+            raise InvalidInput(
+                "a session of another process",
+                rule,
+                "Open a session in each process; they share the ledger.",
             )
 
     def _exacts(self, statements: Sequence[Statement], run: Run) -> list[Exact]:
@@ -467,12 +520,20 @@ class Session:
         """What a query would run and cost; free, and no data are read but public tables."""
         asked, cost = parse(query) if isinstance(query, str) else query, Cost.offered(**offer)
         if asked.sets is not None:
-            return cast("Plan", self._plan_sets(asked, cost))  # it says the same of itself, in the same words
+            return cast(
+                "Plan", self._plan_sets(asked, cost)
+            )  # it says the same of itself, in the same words
         return self._plan(asked, cost)
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
-        meter, dialect, complete = self.ledger.meter(self.analyst), self._engine.dialect, self._completed(query)
-        found_first = plan_private_bounds(query, complete, cost, meter) if cost.private_bounds else None
+        meter, dialect, complete = (
+            self.ledger.meter(self.analyst),
+            self._engine.dialect,
+            self._completed(query),
+        )
+        found_first = (
+            plan_private_bounds(query, complete, cost, meter) if cost.private_bounds else None
+        )
         if found_first is not None:
             rehearse_searches(found_first.searched, dialect)
             for plan in found_first.rehearsals:
@@ -485,12 +546,18 @@ class Session:
     def _completed(self, query: Query) -> Dataset:
         """The declaration with what the public tables of a question hold, each of which is read once, if that succeeds."""
         found: dict[str, Table] = {}
-        if self._process == self._opened._process == os.getpid():  # else there is no engine, and nothing is answered
+        if (
+            self._process == self._opened._process == os.getpid()
+        ):  # else there is no engine, and nothing is answered
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
                     read = partial(completed, table, self._engine.run)
                     found[table.name] = interruptible(read, self._engine.interrupt)
-        self._public |= {name: table for name, table in found.items() if not (table.contents and table.contents.failed)}
+        self._public |= {
+            name: table
+            for name, table in found.items()
+            if not (table.contents and table.contents.failed)
+        }
         known = {**self._public, **found}
         return self.dataset.with_tables({**self.dataset.tables, **known}) if known else self.dataset
 
@@ -545,7 +612,12 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -559,8 +631,16 @@ class Session:
         tables = ("table", "protects", "columns"), _tables_of(self.dataset)
         try:
             share = left_share(self.ledger.meter(self.analyst))
-            facts = {"left": f"{percent(share, up=False)} of {self.dataset.budget}", "charges": f"{len(self.receipts):,}"}
-            return card("Session" if self._process else "Session (closed)", facts, table=tables, left=float(share))
+            facts = {
+                "left": f"{percent(share, up=False)} of {self.dataset.budget}",
+                "charges": f"{len(self.receipts):,}",
+            }
+            return card(
+                "Session" if self._process else "Session (closed)",
+                facts,
+                table=tables,
+                left=float(share),
+            )
         except SordinoError:  # closed, or its ledger cannot be read
             return card("Session", {"left": "nothing can be asked"}, table=tables)
 
@@ -570,8 +650,13 @@ def _tables_of(dataset: Dataset) -> list[tuple[str, str, str]]:
     return [
         (
             table.name,
-            "nobody: public" if table.public else "each row" if table.unit == "row" else f"each {table.unit}",
-            ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items()) or "none declared",
+            "nobody: public"
+            if table.public
+            else "each row"
+            if table.unit == "row"
+            else f"each {table.unit}",
+            ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items())
+            or "none declared",
         )
         for table in dataset.tables.values()
     ]
@@ -581,20 +666,34 @@ def _no_dataset(given: object) -> InvalidInput:
     """The refusal of something else in the place of a dataset; says how to make one of it."""
     if isinstance(given, str | os.PathLike):
         declared = f"{os.fspath(given)!r}" if str(given).lower().endswith(".toml") else None
-        hint = f"Pass so.Dataset.load({declared})." if declared else f"Declare it: so.Dataset({str(given)!r}, unit=...)."
+        hint = (
+            f"Pass so.Dataset.load({declared})."
+            if declared
+            else f"Declare it: so.Dataset({str(given)!r}, unit=...)."
+        )
         return InvalidInput(show(str(given)), "a session needs a Dataset", hint)
     hint = "Declare who is protected: so.Dataset(table, unit=..., columns=...), or so.Dataset.load('visits.toml')."
-    return InvalidInput(f"an object of type {type(given).__name__}", "a session needs a Dataset", hint)
+    return InvalidInput(
+        f"an object of type {type(given).__name__}", "a session needs a Dataset", hint
+    )
 
 
-def _opener(dataset: Dataset, engine: Opener | None, memory: str | None, threads: int | None) -> Opener:
+def _opener(
+    dataset: Dataset, engine: Opener | None, memory: str | None, threads: int | None
+) -> Opener:
     """What opens the tables: the engine of their sources, DuckDB within its limits, or what was given."""
     if engine is None:
         return opener_of(dataset.tables.values(), memory, threads)
     if not callable(engine):
         rule = "an engine is given as a function that opens tables, so that it holds those of the session"
-        raise InvalidInput(f"engine = {show(type(engine).__name__)}", rule, "Pass engine=DuckDB or the like.")
+        raise InvalidInput(
+            f"engine = {show(type(engine).__name__)}", rule, "Pass engine=DuckDB or the like."
+        )
     if memory is not None or threads is not None:
         rule = "memory and threads are limits of the default engine"
-        raise InvalidInput("an engine with memory or threads", rule, "Pass engine=partial(DuckDB, memory=..., threads=...).")
+        raise InvalidInput(
+            "an engine with memory or threads",
+            rule,
+            "Pass engine=partial(DuckDB, memory=..., threads=...).",
+        )
     return engine

@@ -31,7 +31,9 @@ def test_nothing_is_taken_of_a_fresh_budget() -> None:
     assert str(BudgetShare.of(NOTHING, meter)) == "nothing"
 
 
-@pytest.mark.parametrize("charges", [[TENTH] * 9, [SMALL] * 40, [TENTH] * 3 + [SMALL] * 20, [SMALL, *[TENTH] * 3]])
+@pytest.mark.parametrize(
+    "charges", [[TENTH] * 9, [SMALL] * 40, [TENTH] * 3 + [SMALL] * 20, [SMALL, *[TENTH] * 3]]
+)
 def test_the_parts_of_all_charges_add_up_to_what_is_not_left(charges: list[Charge]) -> None:
     meter = TwoMeterFilter(BUDGET)
     for charge in charges:
@@ -55,6 +57,11 @@ def test_what_does_not_fit_takes_more_than_is_left() -> None:
 
 def test_the_delta_of_keys_is_told_as_a_part_of_what_is_kept_for_them() -> None:
     meter = TwoMeterFilter(BUDGET, Fraction(1, 2 * 10**6))
-    share = BudgetShare.of(Charge(Fraction(1, 10), Fraction(1, 100), delta=Fraction(1, 10**7)), meter)
+    share = BudgetShare.of(
+        Charge(Fraction(1, 10), Fraction(1, 100), delta=Fraction(1, 10**7)), meter
+    )
     assert share.keys == Fraction(1, 5)
-    assert str(share) == "10 % of the budget, of which 100 % is left, and 20 % of what is kept for private keys"
+    assert (
+        str(share)
+        == "10 % of the budget, of which 100 % is left, and 20 % of what is kept for private keys"
+    )

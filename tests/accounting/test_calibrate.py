@@ -33,7 +33,8 @@ def test_one_release_agrees_with_the_mechanisms_own_calibration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "delta"), [(so.Laplace(10).loss(1), 1e-6), (so.Gaussian(10).loss(1), 1e-6), (so.Laplace(10).loss(1), 0)]
+    ("loss", "delta"),
+    [(so.Laplace(10).loss(1), 1e-6), (so.Gaussian(10).loss(1), 1e-6), (so.Laplace(10).loss(1), 0)],
 )
 def test_the_largest_count_fits_and_one_more_does_not(loss: so.Loss, delta: float) -> None:
     count = so.largest_count(loss, epsilon=2, delta=delta)
@@ -49,7 +50,15 @@ def test_counts_beside_other_releases() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"delta": -1}, {"delta": 2}, {"start": 0}]
+    "bad",
+    [
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": math.nan},
+        {"delta": -1},
+        {"delta": 2},
+        {"start": 0},
+    ],
 )
 def test_bad_budgets_are_refused(bad: dict[str, Any]) -> None:
     good: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from sordino import FiniteLoss, GaussianLoss, LaplaceLoss, Loss, RandomizedResponse
 from sordino.accounting import closed_forms, pure
-from sordino.accounting.closed_forms import METHODS, advanced, basic, basic_split, gdp, optimal_pure, rdp, zcdp
+from sordino.accounting.closed_forms import (
+    METHODS,
+    advanced,
+    basic,
+    basic_split,
+    gdp,
+    optimal_pure,
+    rdp,
+    zcdp,
+)
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, exact_lower, working
 
@@ -26,7 +35,9 @@ COUNTS = (10, 100, 1000, 10_000)
 LAPLACE = LaplaceLoss(Fraction(1, 10))
 GAUSS = GaussianLoss(Fraction(1, 10))
 LOPSIDED = FiniteLoss((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 3), Fraction(2, 3)))
-TELLTALE = FiniteLoss((Fraction(1, 2), Fraction(1, 2), Fraction(0)), (Fraction(3, 8), Fraction(1, 2), Fraction(1, 8)))
+TELLTALE = FiniteLoss(
+    (Fraction(1, 2), Fraction(1, 2), Fraction(0)), (Fraction(3, 8), Fraction(1, 2), Fraction(1, 8))
+)
 BLIND = FiniteLoss((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 2)))
 
 every = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
@@ -43,7 +54,10 @@ def reading(value: float) -> Fraction:
 def outcomes(plan: Plan) -> list[tuple[Fraction, Fraction]]:
     """P and Q of every list of answers, exactly."""
     sides = [
-        list(zip(loss.p, loss.q, strict=True)) for loss, count in plan for _ in range(count) if isinstance(loss, FiniteLoss)
+        list(zip(loss.p, loss.q, strict=True))
+        for loss, count in plan
+        for _ in range(count)
+        if isinstance(loss, FiniteLoss)
     ]
     one = Fraction(1)
     return [
@@ -66,12 +80,16 @@ def true_epsilon(plan: Plan, delta: Fraction) -> arb:
 
 
 truths = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
-small_deltas = st.fractions(Fraction(1, 10**9), Fraction(99, 100), max_denominator=10**9).filter(lambda d: d > 0)
+small_deltas = st.fractions(Fraction(1, 10**9), Fraction(99, 100), max_denominator=10**9).filter(
+    lambda d: d > 0
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(truths, st.integers(1, 3)), min_size=1, max_size=3), small_deltas)
-def test_every_bound_is_above_the_truth_and_one_is_the_truth(plan: list[tuple[Fraction, int]], delta: Fraction) -> None:
+def test_every_bound_is_above_the_truth_and_one_is_the_truth(
+    plan: list[tuple[Fraction, int]], delta: Fraction
+) -> None:
     """Responses with any truths; the optimal bound from pure epsilons is exact for them."""
     parts: Plan = [(response(t), count) for t, count in plan]
     truth = true_epsilon(parts, delta)
@@ -82,7 +100,9 @@ def test_every_bound_is_above_the_truth_and_one_is_the_truth(plan: list[tuple[Fr
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.integers(1, 9), min_size=3, max_size=3), st.lists(st.integers(1, 9), min_size=3, max_size=3), small_deltas
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    small_deltas,
 )
 def test_lopsided_pairs_are_bounded_too(p: list[int], q: list[int], delta: Fraction) -> None:
     loss = FiniteLoss(tuple(Fraction(x, sum(p)) for x in p), tuple(Fraction(x, sum(q)) for x in q))
@@ -120,12 +140,19 @@ def converted(divergence: Callable[[Any], Any], delta: float) -> float:
     """The best order on a dense grid, in floats."""
     order = np.logspace(-6, 9, 300_001)
     alpha = 1 + order
-    return float(np.min(divergence(alpha) + np.log(order / alpha) - (math.log(delta) + np.log(alpha)) / order))
+    return float(
+        np.min(
+            divergence(alpha) + np.log(order / alpha) - (math.log(delta) + np.log(alpha)) / order
+        )
+    )
 
 
 def laplace_rdp(shift: float) -> Callable[[Any], Any]:
     def divergence(alpha: Any) -> Any:
-        terms = np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * shift, np.log((alpha - 1) / (2 * alpha - 1)) - alpha * shift
+        terms = (
+            np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * shift,
+            np.log((alpha - 1) / (2 * alpha - 1)) - alpha * shift,
+        )
         return np.logaddexp(*terms) / (alpha - 1)
 
     return divergence
@@ -136,21 +163,31 @@ def laplace_rdp(shift: float) -> Callable[[Any], Any]:
 def test_conversions_find_the_best_order(count: int, delta: float) -> None:
     rho = 0.1 + math.exp(-0.1) - 1
     parts: Plan = [(LAPLACE, count)]
-    assert zcdp(parts, delta) == pytest.approx(converted(lambda a: count * rho * a, delta), rel=1e-7)
+    assert zcdp(parts, delta) == pytest.approx(
+        converted(lambda a: count * rho * a, delta), rel=1e-7
+    )
     expected = min(count * 0.1, converted(lambda a: count * laplace_rdp(0.1)(a), delta))
     assert rdp(parts, delta) == pytest.approx(expected, rel=1e-6)
     mixed: Plan = [(LAPLACE, count), (GaussianLoss(Fraction(1, 5)), 7)]
-    assert zcdp(mixed, delta) == pytest.approx(converted(lambda a: (count * rho + 0.14) * a, delta), rel=1e-7)
-    assert rdp(mixed, delta) == pytest.approx(converted(lambda a: count * laplace_rdp(0.1)(a) + 0.14 * a, delta), rel=1e-6)
+    assert zcdp(mixed, delta) == pytest.approx(
+        converted(lambda a: (count * rho + 0.14) * a, delta), rel=1e-7
+    )
+    assert rdp(mixed, delta) == pytest.approx(
+        converted(lambda a: count * laplace_rdp(0.1)(a) + 0.14 * a, delta), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("shift", ["1e-6", "1e-3", "1", "30", "1000"])
 def test_the_best_order_may_be_far_from_two(shift: str) -> None:
     rho = float(shift) ** 2 / 2
-    assert zcdp([(GaussianLoss(Fraction(shift)), 1)], 1e-6) == pytest.approx(converted(lambda a: rho * a, 1e-6), rel=1e-7)
+    assert zcdp([(GaussianLoss(Fraction(shift)), 1)], 1e-6) == pytest.approx(
+        converted(lambda a: rho * a, 1e-6), rel=1e-7
+    )
 
 
-ZCDP_VALUES = list(zip(COUNTS, (1.4456064149, 5.1248599602, 20.1265371409, 98.2156046772), strict=True))
+ZCDP_VALUES = list(
+    zip(COUNTS, (1.4456064149, 5.1248599602, 20.1265371409, 98.2156046772), strict=True)
+)
 
 
 @pytest.mark.parametrize(("count", "expected"), ZCDP_VALUES)
@@ -177,7 +214,9 @@ def test_advanced_is_the_published_formula(count: int) -> None:
             second = drift + math.sqrt(2 * squares * math.log(math.e + math.sqrt(squares) / delta))
             third = drift + math.sqrt(2 * squares * math.log(1 / delta))
             plan: Plan = [*parts]
-            assert advanced(plan, delta) == pytest.approx(min(sum(shifts), second, third), rel=1e-12)
+            assert advanced(plan, delta) == pytest.approx(
+                min(sum(shifts), second, third), rel=1e-12
+            )
             assert optimal_pure(plan, delta) <= advanced(plan, delta) <= basic(plan, delta)
 
 
@@ -185,18 +224,24 @@ def test_basic_sums_are_exact() -> None:
     assert basic([(LAPLACE, 10)]) == 1.0
     assert basic([(LAPLACE, 3), (LaplaceLoss(Fraction(1, 4)), 4)], 0.5) == 1.3
     assert basic([(LAPLACE, 3), (GAUSS, 1)]) == math.inf
-    assert basic_split([(GAUSS, 4)], 1e-6) == pytest.approx(4 * GAUSS.epsilon(Fraction(1, 4 * 10**6)))
+    assert basic_split([(GAUSS, 4)], 1e-6) == pytest.approx(
+        4 * GAUSS.epsilon(Fraction(1, 4 * 10**6))
+    )
     assert basic_split([(LAPLACE, 2), (GAUSS, 2)], 0) == math.inf
 
 
 def test_gdp_adds_squares() -> None:
     """3 and 4 are 5, with no rounding on the way; Laplace noise counts by its envelope."""
-    assert gdp([(GaussianLoss(Fraction(3)), 1), (GaussianLoss(Fraction(4)), 1)], 1e-6) == GaussianLoss(Fraction(5)).epsilon(
-        1e-6
+    assert gdp(
+        [(GaussianLoss(Fraction(3)), 1), (GaussianLoss(Fraction(4)), 1)], 1e-6
+    ) == GaussianLoss(Fraction(5)).epsilon(1e-6)
+    assert gdp([(GaussianLoss(Fraction(1, 10)), 25)], 1e-9) == GaussianLoss(Fraction(1, 2)).epsilon(
+        1e-9
     )
-    assert gdp([(GaussianLoss(Fraction(1, 10)), 25)], 1e-9) == GaussianLoss(Fraction(1, 2)).epsilon(1e-9)
     envelope = GaussianLoss(reading(LAPLACE.mu()))
-    assert gdp([(LAPLACE, 4)], 1e-6) == pytest.approx(GaussianLoss(2 * envelope.shift).epsilon(1e-6), rel=1e-14)
+    assert gdp([(LAPLACE, 4)], 1e-6) == pytest.approx(
+        GaussianLoss(2 * envelope.shift).epsilon(1e-6), rel=1e-14
+    )
 
 
 MIXED: Plan = [(LAPLACE, 4), (RandomizedResponse(truth=Fraction(3, 4)).loss(), 2), (LOPSIDED, 3)]
@@ -212,8 +257,13 @@ def test_singles_and_order_do_not_matter(method: Callable[[Plan, Any], float]) -
 @every
 def test_monotone(method: Callable[[Plan, Any], float]) -> None:
     by_delta = [method(MIXED, delta) for delta in (1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.99)]
-    by_count = [method([(LAPLACE, count), (LOPSIDED, 2)], 1e-6) for count in (1, 2, 5, 50, 51, 5000)]
-    by_size = [method([(LaplaceLoss(Fraction(shift, 100)), 30), (LOPSIDED, 2)], 1e-6) for shift in (1, 2, 10, 50, 300)]
+    by_count = [
+        method([(LAPLACE, count), (LOPSIDED, 2)], 1e-6) for count in (1, 2, 5, 50, 51, 5000)
+    ]
+    by_size = [
+        method([(LaplaceLoss(Fraction(shift, 100)), 30), (LOPSIDED, 2)], 1e-6)
+        for shift in (1, 2, 10, 50, 300)
+    ]
     assert all(a >= b for a, b in pairwise(by_delta))
     assert all(a < b for series in (by_count, by_size) for a, b in pairwise(series))
 
@@ -233,7 +283,9 @@ def test_without_delta_only_pure_privacy_is_left() -> None:
 
 
 @every
-def test_a_release_that_may_give_all_away_has_no_bound(method: Callable[[Plan, Any], float]) -> None:
+def test_a_release_that_may_give_all_away_has_no_bound(
+    method: Callable[[Plan, Any], float],
+) -> None:
     assert method([(LAPLACE, 1), (TELLTALE, 2)], 1e-6) == math.inf
 
 
@@ -242,8 +294,12 @@ def test_a_release_that_shows_nothing_costs_nothing(method: Callable[[Plan, Any]
     """The neighbours look the same: epsilon is at most 0, and log(1 - delta) at best."""
     value = method([(BLIND, 5)], 0.25)
     assert math.log(0.75) <= value <= 0
-    assert method in (basic, basic_split, advanced) or value == pytest.approx(math.log(0.75), rel=1e-9)
-    assert method([(BLIND, 5), (LAPLACE, 2)], 1e-6) == pytest.approx(method([(LAPLACE, 2)], 1e-6), rel=1e-5)
+    assert method in (basic, basic_split, advanced) or value == pytest.approx(
+        math.log(0.75), rel=1e-9
+    )
+    assert method([(BLIND, 5), (LAPLACE, 2)], 1e-6) == pytest.approx(
+        method([(LAPLACE, 2)], 1e-6), rel=1e-5
+    )
 
 
 def test_too_many_different_epsilons_fall_back_to_the_advanced_bound() -> None:
@@ -254,7 +310,15 @@ def test_too_many_different_epsilons_fall_back_to_the_advanced_bound() -> None:
 
 
 def test_methods_are_listed_in_order() -> None:
-    assert list(METHODS) == ["basic", "basic_split", "advanced", "optimal_pure", "zcdp", "rdp", "gdp"]
+    assert list(METHODS) == [
+        "basic",
+        "basic_split",
+        "advanced",
+        "optimal_pure",
+        "zcdp",
+        "rdp",
+        "gdp",
+    ]
     assert all(getattr(closed_forms, name) is method for name, method in METHODS.items())
 
 
@@ -283,7 +347,9 @@ BAD: list[tuple[Any, Any, tuple[str, ...]]] = [
 
 @every
 @pytest.mark.parametrize(("parts", "delta", "words"), BAD, ids=lambda x: str(x)[:40])
-def test_bad_input_is_named(method: Callable[[Any, Any], float], parts: Any, delta: Any, words: tuple[str, ...]) -> None:
+def test_bad_input_is_named(
+    method: Callable[[Any, Any], float], parts: Any, delta: Any, words: tuple[str, ...]
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         method(parts, delta)
     assert all(word in str(caught.value) for word in words), caught.value

@@ -96,7 +96,9 @@ def test_approximate_guarantees_compose_exactly() -> None:
 
 @pytest.mark.parametrize("series", [True, False])
 @pytest.mark.parametrize("delta", ["1e-58", "1e-60", "1e-62"])
-def test_tiny_deltas_of_sampled_releases(delta: str, series: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiny_deltas_of_sampled_releases(
+    delta: str, series: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once [17.65, 53.28] at 1e-60: the tilt was looked for in the wrong valley."""
     if not series:
         monkeypatch.setattr(bracket, "_many", lambda _: False)
@@ -137,7 +139,9 @@ def test_relations_of_neighbours_do_not_mix() -> None:
 def exact_response_epsilon(odds: Fraction, categories: int, uses: int, delta: Fraction) -> float:
     """epsilon(delta) of so many randomized responses: the net number of telling answers has an exact law."""
     other = 1 / (odds + categories - 1)
-    one = fmpq_poly([fmpq(x.numerator, x.denominator) for x in (other, (categories - 2) * other, odds * other)])
+    one = fmpq_poly(
+        [fmpq(x.numerator, x.denominator) for x in (other, (categories - 2) * other, odds * other)]
+    )
     masses = one**uses
     with working(400):
         step, wanted = ball(odds).log(), ball(delta)
@@ -150,7 +154,9 @@ def exact_response_epsilon(odds: Fraction, categories: int, uses: int, delta: Fr
         return float(((p - wanted) / q).log())
 
 
-@pytest.mark.parametrize("truth", first_of(3, ["0.35", "0.5", "0.85", "0.45", "0.55", "0.6", "0.7"]))
+@pytest.mark.parametrize(
+    "truth", first_of(3, ["0.35", "0.5", "0.85", "0.45", "0.55", "0.6", "0.7"])
+)
 def test_four_hundred_responses_of_four_categories_are_narrow_at_every_delta(truth: str) -> None:
     """Once 429.66 for 424.50, and up to 45 % too much: a tilt was capped, and the grid missed where delta is decided."""
     chance = F(truth)

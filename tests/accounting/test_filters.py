@@ -37,7 +37,9 @@ each_filter = pytest.mark.parametrize("kind", [TwoMeterFilter, ZcdpFilter])
 
 def parts_of(most: Fraction, least: int = 0) -> st.SearchStrategy[Fraction]:
     """Rationals from least/10^12 to `most`, with many denominators."""
-    return st.builds(lambda i, j: most * Fraction(i, 10**12) / j, st.integers(least, 10**12), st.integers(1, 20))
+    return st.builds(
+        lambda i, j: most * Fraction(i, 10**12) / j, st.integers(least, 10**12), st.integers(1, 20)
+    )
 
 
 unknown = st.none() | parts_of(ONE)
@@ -63,7 +65,9 @@ def test_exact_losses_have_exact_charges() -> None:
         LaplaceLoss(Fraction(1, 7)),
         LaplaceLoss(Fraction(9)),
         FiniteLoss((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3))),
-        FiniteLoss((Fraction(999, 1000), Fraction(1, 1000)), (Fraction(1, 1000), Fraction(999, 1000))),
+        FiniteLoss(
+            (Fraction(999, 1000), Fraction(1, 1000)), (Fraction(1, 1000), Fraction(999, 1000))
+        ),
     ],
 )
 def test_views_are_rounded_up(loss: LaplaceLoss | FiniteLoss) -> None:
@@ -79,7 +83,14 @@ def test_views_are_rounded_up(loss: LaplaceLoss | FiniteLoss) -> None:
 
 def test_both_directions_of_a_pair_count() -> None:
     assert Charge.of(SKEWED) == Charge.of(SKEWED_BACK)
-    assert exp_lower(Charge.of(FiniteLoss((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 4), Fraction(3, 4)))).pure) >= 2.5
+    assert (
+        exp_lower(
+            Charge.of(
+                FiniteLoss((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 4), Fraction(3, 4)))
+            ).pure
+        )
+        >= 2.5
+    )
 
 
 def test_a_sum_of_losses_costs_what_its_parts_cost() -> None:
@@ -152,11 +163,15 @@ def test_other_losses_with_certain_outcomes_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "epsilon", [Fraction(1, 10**12), Fraction(1, 10), Fraction(99, 100), ONE, Fraction(5), Fraction(300)]
+    "epsilon",
+    [Fraction(1, 10**12), Fraction(1, 10), Fraction(99, 100), ONE, Fraction(5), Fraction(300)],
 )
 def test_a_pure_charge_is_that_of_randomized_response(epsilon: Fraction) -> None:
     """approximate(epsilon, delta) covers the response calibrated to epsilon, by little."""
-    charge, response = Charge.approximate(epsilon, MILLIONTH), RandomizedResponse.calibrated(epsilon=epsilon)
+    charge, response = (
+        Charge.approximate(epsilon, MILLIONTH),
+        RandomizedResponse.calibrated(epsilon=epsilon),
+    )
     loss = Charge.of(response.loss())
     assert charge.delta == MILLIONTH
     assert charge.pure == epsilon
@@ -170,7 +185,10 @@ def test_nothing_known_but_no_privacy_lost() -> None:
     assert Charge.approximate(0, 0) == NOTHING
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(-1, 0), (1, 1), (1, -1), (math.nan, 0), (math.inf, 0), ("1", 0), (1, None)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(-1, 0), (1, 1), (1, -1), (math.nan, 0), (math.inf, 0), ("1", 0), (1, None)],
+)
 def test_approximate_charges_need_a_promise(epsilon: Any, delta: Any) -> None:
     with pytest.raises(InvalidInput):
         Charge.approximate(epsilon, delta)
@@ -208,7 +226,9 @@ def test_charges_are_frozen_and_readable() -> None:
 
 def test_the_caps_are_the_largest_certain_ones() -> None:
     meter = TwoMeterFilter(BUDGET, Fraction(1, 10**7))
-    assert meter.caps == Remaining(ONE, largest_mu(ONE, Fraction(9, 10**7)) ** 2, None, Fraction(1, 10**7))
+    assert meter.caps == Remaining(
+        ONE, largest_mu(ONE, Fraction(9, 10**7)) ** 2, None, Fraction(1, 10**7)
+    )
     assert GaussianLoss(largest_mu(ONE, MILLIONTH)).delta(1) <= 1e-6
     assert TwoMeterFilter(Budget(ONE)).caps == Remaining(pure=ONE)
     assert TwoMeterFilter(BUDGET, MILLIONTH).caps == Remaining(pure=ONE, delta=MILLIONTH)
@@ -217,7 +237,9 @@ def test_the_caps_are_the_largest_certain_ones() -> None:
 
 @each_filter
 @given(costly, costly)
-def test_how_many_fit_is_how_many_can_be_spent(kind: type[Filter], before: Charge, charge: Charge) -> None:
+def test_how_many_fit_is_how_many_can_be_spent(
+    kind: type[Filter], before: Charge, charge: Charge
+) -> None:
     meter = kind(BUDGET)
     meter = meter.spend(before) if meter.allows(before) else meter
     count = meter.fits(charge)
@@ -227,7 +249,9 @@ def test_how_many_fit_is_how_many_can_be_spent(kind: type[Filter], before: Charg
 
 @each_filter
 @given(st.lists(charges, max_size=6), st.randoms(use_true_random=False))
-def test_order_does_not_matter_and_refusals_change_nothing(kind: type[Filter], parts: list[Charge], random: Random) -> None:
+def test_order_does_not_matter_and_refusals_change_nothing(
+    kind: type[Filter], parts: list[Charge], random: Random
+) -> None:
     """Allowed one by one is allowed in any order and all at once; a refused charge leaves everything as it was."""
     meter = kind(BUDGET, Fraction(1, 10**7))
     spent = []
@@ -255,7 +279,9 @@ def test_order_does_not_matter_and_refusals_change_nothing(kind: type[Filter], p
 def test_what_costs_more_is_never_allowed_instead(kind: type[Filter], a: Charge, b: Charge) -> None:
     meter = kind(BUDGET, Fraction(1, 10**7))
     assert meter.allows(a) or not meter.allows(a + b)
-    assert kind(Budget(Fraction(2), 2 * MILLIONTH), Fraction(1, 10**7)).allows(a) or not meter.allows(a)
+    assert kind(Budget(Fraction(2), 2 * MILLIONTH), Fraction(1, 10**7)).allows(
+        a
+    ) or not meter.allows(a)
 
 
 def test_nothing_is_absorbed() -> None:
@@ -295,7 +321,10 @@ def test_millions_of_tiny_spends_are_their_exact_sum(sizes: list[Fraction], coun
 
 def test_either_meter_is_enough() -> None:
     meter = TwoMeterFilter(BUDGET)
-    laplace, gauss = Charge.of(LaplaceLoss(Fraction(1, 100))), Charge.of(GaussianLoss(Fraction(1, 100)))
+    laplace, gauss = (
+        Charge.of(LaplaceLoss(Fraction(1, 100))),
+        Charge.of(GaussianLoss(Fraction(1, 100))),
+    )
     assert meter.fits(laplace) == 358 > 100
     assert meter.fits(Charge.of(LaplaceLoss(Fraction(1, 2)))) == 2
     assert meter.fits(gauss) == 560
@@ -336,7 +365,11 @@ def test_a_lowered_budget_refuses_all_that_costs(kind: type[Filter]) -> None:
     assert meter.remaining.meters == (None, None, None)
     assert meter.fits(Charge.of(LaplaceLoss(ONE))) == 0
     least = Fraction(1, 10**300)
-    for charge in (Charge.of(LaplaceLoss(ONE)), Charge(least, least, least), replace(NOTHING, delta=least)):
+    for charge in (
+        Charge.of(LaplaceLoss(ONE)),
+        Charge(least, least, least),
+        replace(NOTHING, delta=least),
+    ):
         with pytest.raises(BudgetExceeded):
             meter.spend(charge)
     assert meter.spend(NOTHING) == meter
@@ -354,7 +387,9 @@ def test_a_lowered_budget_refuses_all_that_costs(kind: type[Filter]) -> None:
         (Odometer(BUDGET), Charge(ONE, delta=MILLIONTH), "costs delta 1e-06, 0 of the reserved delta is left."),
     ],
 )  # fmt: skip
-def test_refusals_say_what_it_costs_and_what_is_left(meter: Filter | Odometer, charge: Charge, message: str) -> None:
+def test_refusals_say_what_it_costs_and_what_is_left(
+    meter: Filter | Odometer, charge: Charge, message: str
+) -> None:
     with pytest.raises(BudgetExceeded) as caught:
         meter.spend(charge)
     assert message in str(caught.value)
@@ -365,7 +400,13 @@ def test_refusals_say_what_it_costs_and_what_is_left(meter: Filter | Odometer, c
 
 @pytest.mark.parametrize("kind", [TwoMeterFilter, ZcdpFilter, Odometer])
 def test_wrong_kinds_of_things_are_refused(kind: Any) -> None:
-    for arguments in ((ONE,), (BUDGET, 2 * MILLIONTH), (BUDGET, -1), (BUDGET, math.nan), (BUDGET, 0, ONE)):
+    for arguments in (
+        (ONE,),
+        (BUDGET, 2 * MILLIONTH),
+        (BUDGET, -1),
+        (BUDGET, math.nan),
+        (BUDGET, 0, ONE),
+    ):
         with pytest.raises(InvalidInput):
             kind(*arguments)
     for charge in (ONE, 0.1, None, LaplaceLoss(ONE)):
@@ -403,11 +444,20 @@ def test_filters_are_frozen_and_readable() -> None:
 # Conversion of zCDP
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 100), ONE, Fraction(8), Fraction(1000)])
-@pytest.mark.parametrize("delta", [Fraction(1, 10**300), Fraction(1, 10**6), Fraction(1, 20), Fraction(9, 10)])
-def test_the_largest_rho_lies_between_the_simple_one_and_the_gaussian_one(epsilon: Fraction, delta: Fraction) -> None:
+@pytest.mark.parametrize(
+    "epsilon", [Fraction(1, 10**9), Fraction(1, 100), ONE, Fraction(8), Fraction(1000)]
+)
+@pytest.mark.parametrize(
+    "delta", [Fraction(1, 10**300), Fraction(1, 10**6), Fraction(1, 20), Fraction(9, 10)]
+)
+def test_the_largest_rho_lies_between_the_simple_one_and_the_gaussian_one(
+    epsilon: Fraction, delta: Fraction
+) -> None:
     """Above Bun and Steinke's (sqrt(epsilon + log 1/delta) - sqrt(log 1/delta))^2; below mu^2/2, what a Gaussian needs."""
-    rho, tail = largest_rho(epsilon, delta), -math.log(delta.numerator) + math.log(delta.denominator)
+    rho, tail = (
+        largest_rho(epsilon, delta),
+        -math.log(delta.numerator) + math.log(delta.denominator),
+    )
     simple = (float(epsilon) / (math.sqrt(float(epsilon) + tail) + math.sqrt(tail))) ** 2
     assert simple * (1 - 1e-9) < rho <= largest_mu(epsilon, delta) ** 2 / 2
 
@@ -427,7 +477,10 @@ def test_the_largest_rho_is_the_best_of_all_orders(epsilon: Fraction, delta: Fra
 
 def test_zcdp_or_gaussian_currency() -> None:
     """The mu^2 meter is better for Gaussian noise, the rho meter for hundreds of small pure releases."""
-    gauss, laplace = Charge.of(GaussianLoss(Fraction(1, 100))), Charge.of(LaplaceLoss(Fraction(1, 100)))
+    gauss, laplace = (
+        Charge.of(GaussianLoss(Fraction(1, 100))),
+        Charge.of(LaplaceLoss(Fraction(1, 100))),
+    )
     assert (TwoMeterFilter(BUDGET).fits(gauss), ZcdpFilter(BUDGET).fits(gauss)) == (560, 487)
     assert (TwoMeterFilter(BUDGET).fits(laplace), ZcdpFilter(BUDGET).fits(laplace)) == (358, 488)
 
@@ -472,7 +525,9 @@ def exp_lower(epsilon: Fraction | None) -> Fraction:
     return exact_lower(certified(lambda: ball(epsilon).exp(), 200))
 
 
-def best_attack(meter: Meter, menu: list[Move], steps: int, factor: Callable[[Any], Fraction]) -> Fraction:
+def best_attack(
+    meter: Meter, menu: list[Move], steps: int, factor: Callable[[Any], Fraction]
+) -> Fraction:
     """The largest sum over transcripts of (P - factor Q)+ that any adaptive strategy reaches against the meter.
 
     The adversary sees the transcript, hence the ratio P/Q so far; only that and the meter matter for what it can still
@@ -486,7 +541,10 @@ def best_attack(meter: Meter, menu: list[Move], steps: int, factor: Callable[[An
         for choice in menu if steps else ():
             if meter.allows(choice.charge):
                 after = meter.spend(choice.charge)
-                outcomes = (q * value(after, ratio * p / q, steps - 1) if q else ratio * p for p, q in choice.pair)
+                outcomes = (
+                    q * value(after, ratio * p / q, steps - 1) if q else ratio * p
+                    for p, q in choice.pair
+                )
                 best = max(best, sum(outcomes, Fraction(0)))
         return best
 
@@ -497,7 +555,9 @@ RATIO = Fraction(11, 10)
 LOG_RATIO = Charge.of(coins(RATIO, 1)).pure or ONE
 HALF = Fraction(1, 2)
 ONE_COIN, FOUR_COINS, MANY_COINS = (move(coins(RATIO, n)) for n in (1, 4, 16))
-SKEWED = FiniteLoss((HALF, Fraction(3, 10), Fraction(1, 5)), (Fraction(2, 5), Fraction(1, 5), Fraction(2, 5)))
+SKEWED = FiniteLoss(
+    (HALF, Fraction(3, 10), Fraction(1, 5)), (Fraction(2, 5), Fraction(1, 5), Fraction(2, 5))
+)
 SKEWED_BACK = FiniteLoss(SKEWED.q, SKEWED.p)
 
 
@@ -516,13 +576,19 @@ def constant(epsilon: Fraction) -> Callable[[Any], Fraction]:
     return lambda _: low
 
 
-def attack(meter: TwoMeterFilter | ZcdpFilter | PayEither, menu: list[Move], steps: int) -> Fraction:
+def attack(
+    meter: TwoMeterFilter | ZcdpFilter | PayEither, menu: list[Move], steps: int
+) -> Fraction:
     return best_attack(meter, menu, steps, constant(meter.budget.epsilon)) / meter.budget.delta
 
 
 def test_no_strategy_breaks_the_two_meter_filter() -> None:
     """Four near-Gaussian mechanisms deep, mixed with others: the best attack gets 97 % of delta, never more."""
-    assert Fraction(97, 100) < attack(TwoMeterFilter(budget_for(4)), [ONE_COIN, FOUR_COINS, MANY_COINS], 6) <= 1
+    assert (
+        Fraction(97, 100)
+        < attack(TwoMeterFilter(budget_for(4)), [ONE_COIN, FOUR_COINS, MANY_COINS], 6)
+        <= 1
+    )
 
 
 def test_no_strategy_breaks_it_with_skewed_mechanisms() -> None:
@@ -532,7 +598,11 @@ def test_no_strategy_breaks_it_with_skewed_mechanisms() -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 4), ONE])
 def test_no_strategy_breaks_it_at_other_budgets(epsilon: Fraction) -> None:
-    assert HALF < attack(TwoMeterFilter(budget_for(2, epsilon)), [ONE_COIN, MANY_COINS, move(SKEWED)], 4) <= 1
+    assert (
+        HALF
+        < attack(TwoMeterFilter(budget_for(2, epsilon)), [ONE_COIN, MANY_COINS, move(SKEWED)], 4)
+        <= 1
+    )
 
 
 def test_no_strategy_breaks_the_pure_meter() -> None:
@@ -540,7 +610,10 @@ def test_no_strategy_breaks_the_pure_meter() -> None:
     budget = Budget(3 * LOG_RATIO)
     menu = [ONE_COIN, FOUR_COINS, move(coins(Fraction(21, 20), 1)), move(SKEWED)]
     assert best_attack(TwoMeterFilter(budget), menu, 6, constant(budget.epsilon)) == 0
-    assert best_attack(TwoMeterFilter(budget), menu, 6, constant(budget.epsilon * Fraction(99, 100))) > 0
+    assert (
+        best_attack(TwoMeterFilter(budget), menu, 6, constant(budget.epsilon * Fraction(99, 100)))
+        > 0
+    )
 
 
 LEAK = Fraction(1, 50)
@@ -608,7 +681,9 @@ class PayEither:
 
     def allows(self, charge: Charge) -> bool:
         caps = TwoMeterFilter(self.budget).caps
-        return self.pure + (charge.pure or 0) <= (caps.pure or 0) or self._by_mu(charge) <= (caps.mu_squared or 0)
+        return self.pure + (charge.pure or 0) <= (caps.pure or 0) or self._by_mu(charge) <= (
+            caps.mu_squared or 0
+        )
 
     def _by_mu(self, charge: Charge) -> Fraction:
         return self.mu_squared + (charge.mu_squared or 0)
@@ -650,7 +725,9 @@ def test_the_shares_of_the_rungs_sum_to_one() -> None:
     assert sum(share(j) for j in range(-n, n + 1)) + rest == 1
 
 
-@pytest.mark.parametrize("shift", [Fraction(1, 1000), Fraction(1, 30), Fraction(1, 5), ONE, Fraction(7)])
+@pytest.mark.parametrize(
+    "shift", [Fraction(1, 1000), Fraction(1, 30), Fraction(1, 5), ONE, Fraction(7)]
+)
 def test_the_report_is_the_lowest_rung_that_holds_with_its_share(shift: Fraction) -> None:
     loss = GaussianLoss(shift)
     report = Odometer(BUDGET, MILLIONTH / 2).spend(Charge.of(loss)).epsilon
@@ -687,7 +764,9 @@ def test_a_report_is_not_far_above_what_a_filter_made_for_it_would_say(shift: Fr
     truth = Fraction(loss.epsilon(MILLIONTH))
     report = Odometer(BUDGET).spend(Charge.of(loss)).epsilon
     assert truth < report < truth * Fraction(3, 2)
-    assert Odometer(Budget(truth, MILLIONTH)).spend(Charge.of(loss)).epsilon < truth * Fraction(13, 10)
+    assert Odometer(Budget(truth, MILLIONTH)).spend(Charge.of(loss)).epsilon < truth * Fraction(
+        13, 10
+    )
 
 
 def test_extreme_reports() -> None:

@@ -33,7 +33,9 @@ def test_no_places_of_the_intervals_are_worse(width: str, count: int) -> None:
     for share in ("-3/10", "0", "1/5", "1", "3/2"):
         epsilon = F(share) * F(width)
         claimed = so.delta_if_fixed_in_advance(so.BoundedRangeLoss(F(width)), count, epsilon)
-        found = max(hockey(tops, w, float(epsilon)) for tops in combinations_with_replacement(grid, count))
+        found = max(
+            hockey(tops, w, float(epsilon)) for tops in combinations_with_replacement(grid, count)
+        )
         same = max(hockey([t] * count, w, float(epsilon)) for t in np.linspace(0, w, 301).tolist())
         assert max(found, same) <= claimed * (1 + 1e-9) + 1e-15
         assert same >= claimed * (1 - 1e-3) - 1e-15  # and it is attained
@@ -43,7 +45,9 @@ def test_the_figure_of_the_repairs_issue() -> None:
     loss = so.BoundedRangeLoss(F(3, 10))
     assert so.delta_if_fixed_in_advance(loss, 20, 3) == pytest.approx(1.5058e-6, rel=1e-4)
     assert so.delta_if_fixed_in_advance(loss, 20, 3) < (20 * loss).delta(3) / 10
-    assert so.delta_if_fixed_in_advance(loss, 1, F(1, 10)) == pytest.approx(loss.delta(F(1, 10)), rel=1e-12)
+    assert so.delta_if_fixed_in_advance(loss, 1, F(1, 10)) == pytest.approx(
+        loss.delta(F(1, 10)), rel=1e-12
+    )
 
 
 def test_epsilon_and_delta_agree() -> None:

@@ -51,7 +51,9 @@ def contour(plan: Plan, epsilon: float, *, tilt: float, window: float, terms: in
             moment = sum(weights, acb(0))
             term = (moment**count * (-z * e).exp() / (z * (z + 1))).real
             total += term / 2 if n == 0 else term
-            weights = [(weight * factor).mid() for weight, factor in zip(weights, turns, strict=True)]
+            weights = [
+                (weight * factor).mid() for weight, factor in zip(weights, turns, strict=True)
+            ]
         return float(total * turn / arb.pi())
 
 
@@ -71,7 +73,10 @@ def test_ends_hold_the_contour_between_them() -> None:
     found = epsilon_bracket([(sampled(scale, rate).laws()[0], count)], delta)
     assert time.process_time() - started < 5
     assert found.upper - found.lower <= 1e-3 * found.upper
-    low, high = (contour(ONE_DECIDES, end, tilt=49.5, window=80.0, terms=1200) for end in (found.lower, found.upper))
+    low, high = (
+        contour(ONE_DECIDES, end, tilt=49.5, window=80.0, terms=1200)
+        for end in (found.lower, found.upper)
+    )
     assert high <= delta <= low
     back = delta_of_many([(sampled(scale, rate).laws()[0], count)], found.lower, 1e-3, -math.inf)
     assert back is not None
@@ -115,7 +120,9 @@ A, B, LARGE = -0.01, 0.02, 3.0
 
 
 def law(chance: float) -> Discrete:
-    return Discrete(np.array([A, B, LARGE]), np.array([0.6 * (1 - chance), 0.4 * (1 - chance), chance]))
+    return Discrete(
+        np.array([A, B, LARGE]), np.array([0.6 * (1 - chance), 0.4 * (1 - chance), chance])
+    )
 
 
 def counted(chance: float, count: int, epsilon: float) -> float:
@@ -128,7 +135,11 @@ def counted(chance: float, count: int, epsilon: float) -> float:
                 loss = j * arb(LARGE) + n * arb(B) + (count - j - n) * arb(A)
                 if loss > arb(epsilon):
                     ways = arb.bin_uiui(count, j) * arb.bin_uiui(count - j, n)
-                    each = ball(masses[2]) ** j * ball(masses[1]) ** n * ball(masses[0]) ** (count - j - n)
+                    each = (
+                        ball(masses[2]) ** j
+                        * ball(masses[1]) ** n
+                        * ball(masses[0]) ** (count - j - n)
+                    )
                     total += ways * each * (1 - (arb(epsilon) - loss).exp())
         return float(total)
 
@@ -143,7 +154,9 @@ def test_ways_add_up_to_the_sum(chance: float, epsilon: float) -> None:
     spectra = []
     for large in range(3):
         uses, log_ways = split.exactly((large,))
-        for tilt in np.geomspace(1, 300, 60).tolist():  # about the one with the mean at epsilon, if there is one
+        for tilt in np.geomspace(
+            1, 300, 60
+        ).tolist():  # about the one with the mean at epsilon, if there is one
             if float((uses.counts * uses.moments(uses.tilted(tilt)[0])[0]).sum()) > epsilon:
                 break
         seen = Spectrum.of(uses, tilt, 0.003, 1e-12, log_ways)

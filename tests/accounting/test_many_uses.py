@@ -40,13 +40,20 @@ def responses(size: float, count: int, epsilon: float) -> float:
         for n in range(count + 1):
             loss = (2 * n - count) * e
             if loss > arb(epsilon):
-                total += arb.bin_uiui(count, n) * p**n * (1 - p) ** (count - n) * (1 - (arb(epsilon) - loss).exp())
+                total += (
+                    arb.bin_uiui(count, n)
+                    * p**n
+                    * (1 - p) ** (count - n)
+                    * (1 - (arb(epsilon) - loss).exp())
+                )
         return float(total)
 
 
 @pytest.mark.parametrize("count", [1, 30, 400, 3000])
 @pytest.mark.parametrize("deviations", [0.5, 3.0, 7.0, 12.0])
-def test_a_series_holds_the_sum_of_responses_between_its_ends(count: int, deviations: float) -> None:
+def test_a_series_holds_the_sum_of_responses_between_its_ends(
+    count: int, deviations: float
+) -> None:
     size = 0.05
     p = 1 / (1 + math.exp(-size))
     uses = Uses([(Discrete(np.array([-size, size]), np.array([1 - p, p])), count)])
@@ -67,7 +74,9 @@ def test_a_series_holds_the_sum_of_responses_between_its_ends(count: int, deviat
         assert widths[-1] < widths[0]
 
 
-@pytest.mark.parametrize(("shift", "count"), [("1/10", 100), ("1/100", 10_000), ("1/1000", 10**6), ("1/2", 200)])
+@pytest.mark.parametrize(
+    ("shift", "count"), [("1/10", 100), ("1/100", 10_000), ("1/1000", 10**6), ("1/2", 200)]
+)
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-40])
 def test_many_gaussians_are_one(shift: str, count: int, delta: float) -> None:
     mu = Fraction(shift)
@@ -156,7 +165,9 @@ def two_steps(loss: SubsampledLoss, epsilon: float) -> float:
         return float((1 - r) * ndtr(-y) + r * ndtr(c - y) - math.exp(e) * ndtr(-y))
 
     def integrand(y: float) -> float:
-        p = ((1 - r) * math.exp(-y * y / 2) + r * math.exp(-((y - c) ** 2) / 2)) / math.sqrt(2 * math.pi)
+        p = ((1 - r) * math.exp(-y * y / 2) + r * math.exp(-((y - c) ** 2) / 2)) / math.sqrt(
+            2 * math.pi
+        )
         return p * one(epsilon - math.log1p(r * math.expm1(c * y - c * c / 2)))
 
     cuts = np.linspace(-9, 12, 43)
@@ -196,7 +207,9 @@ def test_the_series_and_the_grid_agree(
 ) -> None:
     losses, delta = plan
     for side in (0, 1):
-        laws: list[tuple[Law, int]] = [(loss.laws()[side % len(loss.laws())], count) for loss, count in losses]
+        laws: list[tuple[Law, int]] = [
+            (loss.laws()[side % len(loss.laws())], count) for loss, count in losses
+        ]
         series = epsilon_of_many(laws, delta, 1e-3, NONE)
         assert series is not None
         assert series.close
@@ -230,7 +243,13 @@ TRAINING = [
 
 
 @pytest.mark.parametrize(
-    "loss", [*LAWS, GaussianLoss(Fraction(1, 7)), SubsampledLoss(LaplaceLoss(Fraction(1)), Fraction("0.01"))], ids=repr
+    "loss",
+    [
+        *LAWS,
+        GaussianLoss(Fraction(1, 7)),
+        SubsampledLoss(LaplaceLoss(Fraction(1)), Fraction("0.01")),
+    ],
+    ids=repr,
 )
 @pytest.mark.parametrize("error", [2.0**-33, 1e-4])
 def test_cells_have_mass_one_and_no_tail_on_the_wrong_side(loss: Loss, error: float) -> None:
@@ -245,7 +264,10 @@ def test_cells_have_mass_one_and_no_tail_on_the_wrong_side(loss: Loss, error: fl
         for i in range(0, len(cells.edges), 7):
             edge = float(cells.edges[i])
             true = float(tails[i + 1]) + sum(chance for value, chance in law.atoms if value >= edge)
-            assert above.masses[above.values >= edge].sum() + above.infinite >= min(1.0, true * (1 + error)) - 1e-15
+            assert (
+                above.masses[above.values >= edge].sum() + above.infinite
+                >= min(1.0, true * (1 + error)) - 1e-15
+            )
             higher = float(below.masses[below.values > edge].sum()) + below.infinite
             assert higher <= true * (1 - error) + 1e-15 or i == 0
 
@@ -262,8 +284,12 @@ def test_training_with_small_rates_is_narrow(
     assert found.upper - found.lower <= 1e-3 * found.upper
 
 
-@pytest.mark.parametrize(("scale", "rate", "count"), [("4", "1e-4", 10**9), ("4", "1e-5", 10**10), ("1", "1e-6", 10**9)])
-def test_very_many_uses_of_small_rates_are_nearly_one_gaussian(scale: str, rate: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("scale", "rate", "count"), [("4", "1e-4", 10**9), ("4", "1e-5", 10**10), ("1", "1e-6", 10**9)]
+)
+def test_very_many_uses_of_small_rates_are_nearly_one_gaussian(
+    scale: str, rate: str, count: int
+) -> None:
     """The central limit: a shift of rate sqrt(count (e^(1/scale^2) - 1)), met to a thousandth (Dong, Roth and Su 2022)."""
     shift = float(rate) * math.sqrt(count * math.expm1(1 / float(scale) ** 2))
     found = (count * sampled(scale, rate)).epsilon_bounds(1e-6)  # type: ignore[attr-defined]
@@ -290,7 +316,9 @@ def response(epsilon: str) -> FiniteLoss:
     ids=repr,
 )
 @pytest.mark.parametrize("delta", [1e-6, 1e-15])
-def test_more_than_ten_million_uses_of_other_losses_are_narrow(loss: Loss, count: int, delta: float) -> None:
+def test_more_than_ten_million_uses_of_other_losses_are_narrow(
+    loss: Loss, count: int, delta: float
+) -> None:
     """The central limit, met to a thousandth: each loss is within a ten-thousandth of +-maximum."""
     plan = count * loss
     assert isinstance(plan, Total)

@@ -37,8 +37,12 @@ def every_answer(truths: Sequence[arb]) -> list[Pair]:
     """P and Q of each of the 2^k lists of answers, where the i-th response tells the truth with probability truths[i]."""
     outcomes = []
     for answer in product((True, False), repeat=len(truths)):
-        p = math.prod((t if said else 1 - t for t, said in zip(truths, answer, strict=True)), start=arb(1))
-        q = math.prod((1 - t if said else t for t, said in zip(truths, answer, strict=True)), start=arb(1))
+        p = math.prod(
+            (t if said else 1 - t for t, said in zip(truths, answer, strict=True)), start=arb(1)
+        )
+        q = math.prod(
+            (1 - t if said else t for t, said in zip(truths, answer, strict=True)), start=arb(1)
+        )
         outcomes.append((p, q))
     return outcomes
 
@@ -69,7 +73,9 @@ def encloses(bounds: tuple[float, float], truth: arb, ulps: int = 8) -> bool:
     return readings[0] <= -exact_lower(-truth) and exact_lower(truth) <= readings[1] and tight
 
 
-TRUTHS = [Fraction(t) for t in ("3/4", "1/4", "51/100", "999999/1000000", "1/3", "0.1234567890123456789")]
+TRUTHS = [
+    Fraction(t) for t in ("3/4", "1/4", "51/100", "999999/1000000", "1/3", "0.1234567890123456789")
+]
 PLANS: list[Pures] = [
     [(TENTH, 1)],
     [(TENTH, 7)],
@@ -81,7 +87,9 @@ PLANS: list[Pures] = [
     [(Fraction(0), 3), (Fraction(1, 4), 2)],
     [(Fraction(0.1), 2), (Fraction(0.3), 2), (Fraction(20), 1)],
 ]
-DELTAS = [Fraction(d) for d in ("1e-300", "1e-12", "1e-6", "1/1000", "1/20", "1/3", "9/10", "999/1000")]
+DELTAS = [
+    Fraction(d) for d in ("1e-300", "1e-12", "1e-6", "1/1000", "1/20", "1/3", "9/10", "999/1000")
+]
 
 
 @pytest.mark.parametrize("truth", TRUTHS, ids=str)
@@ -92,9 +100,13 @@ def test_equal_responses_are_the_sum_over_all_answers(truth: Fraction, count: in
         step = float(abs(ball(truth / (1 - truth)).log()))
         for j in range(-2 * count - 3, 2 * count + 4):
             epsilon = Fraction(step * j / 2) + Fraction(1, 10**9)
-            assert encloses(delta_bounds_response(truth, count, epsilon), naive_delta(outcomes, epsilon)), epsilon
+            assert encloses(
+                delta_bounds_response(truth, count, epsilon), naive_delta(outcomes, epsilon)
+            ), epsilon
         for delta in DELTAS:
-            assert encloses(epsilon_bounds_response(truth, count, delta), naive_epsilon(outcomes, delta)), delta
+            assert encloses(
+                epsilon_bounds_response(truth, count, delta), naive_epsilon(outcomes, delta)
+            ), delta
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
@@ -104,7 +116,11 @@ def test_pure_losses_are_the_sum_over_all_answers(plan: Pures) -> None:
     smallest = min(e for e, _ in plan)
     with working(BITS):
         outcomes = every_answer(truths_of(plan))
-        points = [total * j / 12 for j in range(-14, 12)] + [total - 2 * smallest, total - smallest / 1000, Fraction(0)]
+        points = [total * j / 12 for j in range(-14, 12)] + [
+            total - 2 * smallest,
+            total - smallest / 1000,
+            Fraction(0),
+        ]
         for epsilon in points:
             assert encloses(delta_bounds(plan, epsilon), naive_delta(outcomes, epsilon)), epsilon
         for delta in DELTAS:
@@ -127,10 +143,15 @@ def test_random_plans(plan: Pures, delta: Fraction) -> None:
         assert encloses(delta_bounds(plan, at), naive_delta(outcomes, at))
         # what is promised is kept, and a hair less would not be
         assert delta_bounds(plan, Fraction(high))[1] <= math.nextafter(float(delta), 1)
-        assert delta_bounds(plan, Fraction(low) - abs(Fraction(low)) / 2**40 - Fraction(1, 2**40))[0] > delta
+        assert (
+            delta_bounds(plan, Fraction(low) - abs(Fraction(low)) / 2**40 - Fraction(1, 2**40))[0]
+            > delta
+        )
 
 
-@pytest.mark.parametrize(("count", "epsilon"), [(100, "4"), (1000, "20"), (1000, "-1"), (1001, "100"), (10_000, "96.6")])
+@pytest.mark.parametrize(
+    ("count", "epsilon"), [(100, "4"), (1000, "20"), (1000, "-1"), (1001, "100"), (10_000, "96.6")]
+)
 def test_many_equal_losses_by_the_published_formula(count: int, epsilon: str) -> None:
     """Kairouz, Oh, Viswanath (2015), Theorem 3.3, with whole binomial coefficients and every term."""
     target = Fraction(epsilon)
@@ -157,13 +178,18 @@ def test_known_values_at_a_tenth(count: int, expected: float) -> None:
 
 
 @pytest.mark.parametrize("bits", [16, 32, 128])
-@pytest.mark.parametrize("log_odds", [Fraction(-3), Fraction(-1, 10), Fraction(1, 1000), Fraction(1), Fraction(900)])
+@pytest.mark.parametrize(
+    "log_odds", [Fraction(-3), Fraction(-1, 10), Fraction(1, 1000), Fraction(1), Fraction(900)]
+)
 def test_sums_cut_short_still_hold_the_whole(bits: int, log_odds: Fraction) -> None:
     """The fewer bits, the more terms are left to the geometric series; the ball must hold the full sum all the same."""
     count = 400
     with working(2000):
         odds = ball(log_odds).exp()
-        terms = [arb(fmpz.bin_uiui(count, lies)) * odds ** (count - lies) / (1 + odds) ** count for lies in range(count + 1)]
+        terms = [
+            arb(fmpz.bin_uiui(count, lies)) * odds ** (count - lies) / (1 + odds) ** count
+            for lies in range(count + 1)
+        ]
         sums = [sum(terms[:edge], arb(0)) for edge in range(0, count + 2, 13)]
     for edge, full in zip(range(0, count + 2, 13), sums, strict=True):
         with working(bits):
@@ -196,7 +222,9 @@ def test_few_bits_widen_the_ball_but_keep_the_truth(bits: int) -> None:
 
 @pytest.mark.parametrize("wrong", [-0.9, -0.01, -1e-12, 1e-12, 0.003, 2.0])
 @pytest.mark.parametrize("plan", [PLANS[1], PLANS[3]], ids=str)
-def test_a_bad_guess_is_not_trusted(plan: Pures, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_guess_is_not_trusted(
+    plan: Pures, wrong: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with working(BITS):
         truth = naive_epsilon(every_answer(truths_of(plan)), Fraction(1, 1000))
     monkeypatch.setattr(pure, "_guess", lambda responses, delta: truth + arb(wrong))
@@ -228,7 +256,11 @@ def test_a_response_is_its_own_pure_epsilon() -> None:
 
 def test_nothing_is_learnt_from_a_fair_coin() -> None:
     half, tenth = Fraction(1, 2), Fraction(1, 10)
-    assert delta_bounds_response(half, 10, Fraction(0)) == (0.0, 0.0) == delta_bounds([(Fraction(0), 10)], Fraction(0))
+    assert (
+        delta_bounds_response(half, 10, Fraction(0))
+        == (0.0, 0.0)
+        == delta_bounds([(Fraction(0), 10)], Fraction(0))
+    )
     assert delta_bounds_response(half, 10, Fraction(-1)) == pytest.approx((1 - math.exp(-1),) * 2)
     assert epsilon_bounds_response(half, 10, tenth) == pytest.approx((math.log(0.9),) * 2)
     assert epsilon_bounds([(Fraction(0), 1)], tenth) == pytest.approx((math.log(0.9),) * 2)
@@ -248,7 +280,9 @@ def test_exact_ties_are_decided_safely() -> None:
     """delta(0) of one response is 2 t - 1, a rational: no precision can tell it from itself."""
     low, high = epsilon_bounds_response(Fraction(3, 4), 1, Fraction(1, 2))
     assert -1e-25 < low <= 0 <= high < 1e-25
-    assert delta_bounds_response(Fraction(3, 4), 1, Fraction(0)) == pytest.approx((0.5, 0.5), abs=1e-15)
+    assert delta_bounds_response(Fraction(3, 4), 1, Fraction(0)) == pytest.approx(
+        (0.5, 0.5), abs=1e-15
+    )
 
 
 def test_monotone() -> None:
@@ -257,7 +291,10 @@ def test_monotone() -> None:
         assert all(a > b for a, b in pairwise(highs))
         deltas = [delta_bounds(plan, Fraction(j, 2))[1] for j in range(-6, 16)]
         assert all(a > b for a, b in pairwise(deltas))
-    counts = [epsilon_bounds([(TENTH, count)], Fraction(1, 10**6))[1] for count in (1, 2, 3, 10, 99, 100, 101, 5000)]
+    counts = [
+        epsilon_bounds([(TENTH, count)], Fraction(1, 10**6))[1]
+        for count in (1, 2, 3, 10, 99, 100, 101, 5000)
+    ]
     mixes = [[(Fraction(e, 100), 50), (TENTH, 9)] for e in (1, 2, 3, 9, 10, 11, 50, 300)]
     sizes = [epsilon_bounds(mix, Fraction(1, 10**6))[1] for mix in mixes]
     assert all(a < b for series in (counts, sizes) for a, b in pairwise(series))
@@ -282,7 +319,9 @@ def test_extreme_losses_stay_tight(epsilon: str, count: int) -> None:
 
 def test_too_large_is_refused_before_anything_is_computed() -> None:
     with pytest.raises(TooLarge, match="different epsilons"):
-        epsilon_bounds([(Fraction(1, p), 30) for p in (101, 103, 107, 109, 113, 127, 131)], Fraction(1, 10**6))
+        epsilon_bounds(
+            [(Fraction(1, p), 30) for p in (101, 103, 107, 109, 113, 127, 131)], Fraction(1, 10**6)
+        )
     with pytest.raises(TooLarge, match="equal losses"):
         delta_bounds([(TENTH, MOST_ALIKE + 1)], Fraction(1))
     with pytest.raises(TooLarge, match="at most 1000000000"):

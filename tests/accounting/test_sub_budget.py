@@ -16,7 +16,9 @@ from sordino.privacy.budget import Budget
 MILLIONTH = Fraction(1, 10**6)
 
 
-def part(whole: TwoMeterFilter, epsilon: str, delta: Fraction = Fraction(0), spent: Charge = NOTHING) -> SubBudget:
+def part(
+    whole: TwoMeterFilter, epsilon: str, delta: Fraction = Fraction(0), spent: Charge = NOTHING
+) -> SubBudget:
     return SubBudget(Budget(Fraction(epsilon), delta), Fraction(0), spent, whole)
 
 
@@ -64,7 +66,9 @@ def test_as_many_fit_as_can_be_spent() -> None:
     for _ in range(200):
         delta = rng.choice([Fraction(0), MILLIONTH])
         before = Charge(Fraction(rng.randrange(12), 10), Fraction(rng.randrange(5), 100))
-        meter = part(TwoMeterFilter(Budget(1, MILLIONTH), spent=before), "1/2", delta, cost("1/10", "1/100"))
+        meter = part(
+            TwoMeterFilter(Budget(1, MILLIONTH), spent=before), "1/2", delta, cost("1/10", "1/100")
+        )
         one = Charge(Fraction(rng.randrange(1, 30), 100), Fraction(rng.randrange(1, 40), 1000))
         count, left = 0, meter
         while left.allows(one):

@@ -50,9 +50,16 @@ def test_what_lies_beyond_the_window_still_counts(uses: int) -> None:
     for tilt in (0.0, 0.5):
         window = coins.window(tilt)
         assert len(window.values) < uses
-        for epsilon in (window.values[0] - 1, window.values[len(window.values) // 2], window.values[-1] + 0.1):
+        for epsilon in (
+            window.values[0] - 1,
+            window.values[len(window.values) // 2],
+            window.values[-1] + 0.1,
+        ):
             true = sum(
-                math.comb(uses, n) * chance**n * (1 - chance) ** (uses - n) * -math.expm1(epsilon - loss)
+                math.comb(uses, n)
+                * chance**n
+                * (1 - chance) ** (uses - n)
+                * -math.expm1(epsilon - loss)
                 for n in range(uses + 1)
                 if (loss := n * high + (uses - n) * low) > epsilon
             )
@@ -67,7 +74,10 @@ def random_pair(rng: random.Random) -> so.FiniteLoss:
     n = rng.choice([2, 2, 3])
 
     def law() -> tuple[F, ...]:
-        weights = [rng.randint(0 if rng.random() < 0.05 else 1, rng.choice([3, 20, 1000])) for _ in range(n)]
+        weights = [
+            rng.randint(0 if rng.random() < 0.05 else 1, rng.choice([3, 20, 1000]))
+            for _ in range(n)
+        ]
         weights[0] += not any(weights)
         return tuple(F(w, sum(weights)) for w in weights)
 
@@ -89,7 +99,12 @@ def exact_delta(parts: list[tuple[so.FiniteLoss, int]], epsilon: F) -> arb:
                 joint = nxt
         with working(200):
             factor = ball(epsilon).exp()
-            worst = worst.max(sum((n * (ball(a) - factor * ball(b)).max(arb(0)) for (a, b), n in joint.items()), arb(0)))
+            worst = worst.max(
+                sum(
+                    (n * (ball(a) - factor * ball(b)).max(arb(0)) for (a, b), n in joint.items()),
+                    arb(0),
+                )
+            )
     return worst
 
 
@@ -103,7 +118,11 @@ def check_against_enumeration(seed: int) -> None:
         found = plan.delta_bounds(F(epsilon))
         true = exact_delta(parts, F(epsilon))
         with working(200):
-            assert arb(found.lower) <= true * (1 + arb(2) ** -100) + arb(2) ** -1070, (parts, epsilon, found)
+            assert arb(found.lower) <= true * (1 + arb(2) ** -100) + arb(2) ** -1070, (
+                parts,
+                epsilon,
+                found,
+            )
             assert arb(found.upper) >= true * (1 - arb(2) ** -100), (parts, epsilon, found)
     delta = 10 ** rng.uniform(-8, -0.3)
     low, high = bounds(plan, F(delta))
@@ -151,8 +170,12 @@ def test_many_random_finite_plans_are_bracketed_on_grids_too(block: int) -> None
 
 @pytest.mark.usefixtures("only_grids")
 @pytest.mark.parametrize("delta", [F(1, 10), F(1, 10**6), F(1, 10**30)])
-@pytest.mark.parametrize(("truth", "count"), [(F(3, 4), 50), (F(11, 20), 1000), (F(51, 100), 20_000)])
-def test_randomized_responses_on_grids_hold_the_exact_binomial_value(truth: F, count: int, delta: F) -> None:
+@pytest.mark.parametrize(
+    ("truth", "count"), [(F(3, 4), 50), (F(11, 20), 1000), (F(51, 100), 20_000)]
+)
+def test_randomized_responses_on_grids_hold_the_exact_binomial_value(
+    truth: F, count: int, delta: F
+) -> None:
     low, high = bounds(count * so.RandomizedResponse(truth).loss(), delta)
     exact = epsilon_bounds_response(truth, count, delta)
     assert low <= exact[1]
@@ -165,7 +188,9 @@ def test_randomized_responses_on_grids_hold_the_exact_binomial_value(truth: F, c
 def laplace_plus(t: F, other: Any, epsilon: F, kinks: list[F]) -> arb:
     """delta(epsilon) of a Laplace loss plus another with ball-valued delta: an integral over the first's law."""
     with working(160):
-        atoms = ball(F(1, 2)) * other(ball(epsilon - t)) + (-ball(t)).exp() / 2 * other(ball(epsilon + t))
+        atoms = ball(F(1, 2)) * other(ball(epsilon - t)) + (-ball(t)).exp() / 2 * other(
+            ball(epsilon + t)
+        )
         points = sorted({-t, t, *(k for k in kinks if -t < k < t)})
         total: arb = atoms
         for a, b in pairwise(points):
@@ -174,7 +199,9 @@ def laplace_plus(t: F, other: Any, epsilon: F, kinks: list[F]) -> arb:
                 value: acb = ((x - acb(ball(t))) / 2).exp() / 4 * other(acb(ball(epsilon)) - x)
                 return value
 
-            total += acb.integral(density, acb(ball(a)), acb(ball(b)), rel_tol=arb(2) ** -80, abs_tol=arb(2) ** -200).real
+            total += acb.integral(
+                density, acb(ball(a)), acb(ball(b)), rel_tol=arb(2) ** -80, abs_tol=arb(2) ** -200
+            ).real
         return total
 
 
@@ -198,12 +225,18 @@ def test_two_laplaces_match_the_integral() -> None:
 
 
 def test_a_laplace_and_a_gaussian_match_the_integral() -> None:
-    for t, mu, epsilon in ((F(1), F(1), F(1)), (F(1, 10), F(1, 5), F(1, 2)), (F(3), F(1, 2), F(1, 4))):
+    for t, mu, epsilon in (
+        (F(1), F(1), F(1)),
+        (F(1, 10), F(1, 5), F(1, 2)),
+        (F(3), F(1, 2), F(1, 4)),
+    ):
 
         def normal(e: Any, mu: F = mu) -> Any:
             m = acb(ball(mu)) if isinstance(e, acb) else ball(mu)
             root = (acb(2) if isinstance(e, acb) else arb(2)).sqrt()
-            return ((e / m - m / 2) / root).erfc() / 2 - e.exp() * ((e / m + m / 2) / root).erfc() / 2
+            return ((e / m - m / 2) / root).erfc() / 2 - e.exp() * (
+                (e / m + m / 2) / root
+            ).erfc() / 2
 
         true = laplace_plus(t, normal, epsilon, [])
         found = (so.LaplaceLoss(t) + so.GaussianLoss(mu)).delta_bounds(epsilon)  # type: ignore[attr-defined]
@@ -239,7 +272,12 @@ def test_many_small_gaussians_through_the_grid_are_one_large_one(count: int) -> 
 
 @pytest.mark.parametrize(
     ("count", "least", "most"),
-    [(10, 0.99897, 0.99899), (100, 4.69264, 4.69267), (1000, 18.9500, 18.9503), (10_000, 94.212, 94.236)],
+    [
+        (10, 0.99897, 0.99899),
+        (100, 4.69264, 4.69267),
+        (1000, 18.9500, 18.9503),
+        (10_000, 94.212, 94.236),
+    ],
 )
 def test_laplace_counts_of_the_research_notes(count: int, least: float, most: float) -> None:
     """Their references bracket the truth; ours must overlap them and be within a thousandth above."""
@@ -250,7 +288,12 @@ def test_laplace_counts_of_the_research_notes(count: int, least: float, most: fl
 
 
 def test_gaussian_counts_of_the_research_notes() -> None:
-    for count, true in ((10, 1.367571475084), (100, 4.886554117462), (1000, 19.423656474031), (10_000, 96.717271963868)):
+    for count, true in (
+        (10, 1.367571475084),
+        (100, 4.886554117462),
+        (1000, 19.423656474031),
+        (10_000, 96.717271963868),
+    ):
         low, high = bounds(count * GAUSSIAN, 1e-6)
         assert low <= true + 1e-9
         assert high == pytest.approx(true, rel=1e-9)
@@ -259,7 +302,13 @@ def test_gaussian_counts_of_the_research_notes() -> None:
 
 # --- laws of addition ------------------------------------------------------------------------------------------------
 
-EACH = [LAPLACE, GAUSSIAN, COIN, so.LaplaceLoss(F(3)), so.RandomizedResponse(F(1, 2), categories=3).loss()]
+EACH = [
+    LAPLACE,
+    GAUSSIAN,
+    COIN,
+    so.LaplaceLoss(F(3)),
+    so.RandomizedResponse(F(1, 2), categories=3).loss(),
+]
 
 
 @pytest.mark.parametrize("loss", EACH, ids=repr)
@@ -317,7 +366,10 @@ def test_views_undo_each_other() -> None:
 def test_the_trade_off_curve_is_below_every_single_one() -> None:
     plan = 5 * LAPLACE + GAUSSIAN
     for alpha in (0, 0.01, 0.1, 0.5, 0.9, 1):
-        assert plan.trade_off(alpha) <= min(LAPLACE.trade_off(alpha), GAUSSIAN.trade_off(alpha)) + 1e-12
+        assert (
+            plan.trade_off(alpha)
+            <= min(LAPLACE.trade_off(alpha), GAUSSIAN.trade_off(alpha)) + 1e-12
+        )
     alone = so.GaussianLoss(F(1, 10) * 2)
     assert (4 * GAUSSIAN).trade_off(0.1) == pytest.approx(alone.trade_off(0.1), abs=2e-3)
     assert (4 * GAUSSIAN).trade_off(0.1) <= alone.trade_off(0.1) + 1e-12
@@ -337,7 +389,9 @@ def test_the_law_of_the_sum_is_drawn_where_it_is() -> None:
     grid = np.linspace(-8, 8, 161)
     masses = plan.pmf(grid)
     assert masses.sum() == pytest.approx(1, abs=1e-6)
-    assert float(masses[1:-1] @ grid[1:]) == pytest.approx(100 * LAPLACE.rdp(1) + GAUSSIAN.rdp(1), abs=0.1)
+    assert float(masses[1:-1] @ grid[1:]) == pytest.approx(
+        100 * LAPLACE.rdp(1) + GAUSSIAN.rdp(1), abs=0.1
+    )
     with pytest.raises(InvalidInput, match="grid"):
         plan.pmf([2, 1])
 
@@ -427,7 +481,11 @@ def test_two_sampled_steps_match_a_double_integral(neighbors: so.Neighbors) -> N
     q = (1 - rate) * normal(0) + rate * normal(other)
     for epsilon in (0.1, 0.5, 1.5):
         both = [
-            float(np.maximum(np.multiply.outer(a, a) - math.exp(epsilon) * np.multiply.outer(b, b), 0).sum())
+            float(
+                np.maximum(
+                    np.multiply.outer(a, a) - math.exp(epsilon) * np.multiply.outer(b, b), 0
+                ).sum()
+            )
             for a, b in ((p, q), (q, p))
         ]
         found = (2 * loss).delta_bounds(epsilon)  # type: ignore[attr-defined]
@@ -462,6 +520,9 @@ def test_a_finite_pair_may_be_turned_round() -> None:
     assert one[0] <= other[1]
     assert other[0] <= one[1]
     assert max(one[1], other[1]) <= 1.001 * min(one[0], other[0])
-    many = sum((so.FiniteLoss((F(1, n), 1 - F(1, n)), (F(1, 2), F(1, 2))) for n in range(3, 12)), start=LAPLACE)
+    many = sum(
+        (so.FiniteLoss((F(1, n), 1 - F(1, n)), (F(1, 2), F(1, 2))) for n in range(3, 12)),
+        start=LAPLACE,
+    )
     with pytest.raises(InvalidInput, match="asymmetric"):
         many.epsilon(1e-6)

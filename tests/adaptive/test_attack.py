@@ -32,7 +32,9 @@ def _campaign(runs: int, capsys: pytest.CaptureFixture[str]) -> list[Attacked]:
     with capsys.disabled():
         naive, ours = min(run.exact for run in found), max(run.noisy for run in found)
         head = f"{runs} attacks, {found[0].rows} rows, {found[0].questions} questions"
-        print(f"\n{head}: promised {found[0].promised:.4f}, worst of ours {ours:.4f}, best of naive {naive:.4f}")
+        print(
+            f"\n{head}: promised {found[0].promised:.4f}, worst of ours {ours:.4f}, best of naive {naive:.4f}"
+        )
     return found
 
 
@@ -49,13 +51,18 @@ def test_the_attack_is_as_strong_as_its_theory() -> None:
     """The last exact answer is off by E|h - lambda|/(2 lambda), h the Poisson count of a point: about sqrt(k/(2 pi n))."""
     with replay(Tape(1)):
         found = attack(rows=100_000, size=14)
-    assert found.last_exact == pytest.approx(math.sqrt(found.questions / (2 * math.pi * found.rows)), rel=0.03)
+    assert found.last_exact == pytest.approx(
+        math.sqrt(found.questions / (2 * math.pi * found.rows)), rel=0.03
+    )
     assert found.exact == found.last_exact
 
 
 def test_the_transform_is_all_parities() -> None:
     counts = np.random.default_rng(5).integers(0, 9, 16)
-    naive = [sum(int(c) * (-1) ** bin(x & mask).count("1") for x, c in enumerate(counts)) for mask in range(16)]
+    naive = [
+        sum(int(c) * (-1) ** bin(x & mask).count("1") for x, c in enumerate(counts))
+        for mask in range(16)
+    ]
     assert module._parities(counts).tolist() == naive
 
 
@@ -65,7 +72,9 @@ def test_points_are_uniform(size: int) -> None:
         counts = module._counts(200_001, size)
     assert counts.sum() == 200_001
     assert len(counts) == 2**size
-    assert ((counts - 200_001 / 2**size) ** 2).sum() / (200_001 / 2**size) < 2**size + 8 * math.sqrt(2 * 2**size) + 20
+    assert ((counts - 200_001 / 2**size) ** 2).sum() / (
+        200_001 / 2**size
+    ) < 2**size + 8 * math.sqrt(2 * 2**size) + 20
 
 
 class Parity:
@@ -100,17 +109,23 @@ def test_an_attack_through_the_oracle_is_the_simulated_one(seed: int) -> None:
         oracle, told, chosen = _asked(points, size)
     totals = [*((3_000 + module._parities(counts)[1:]) // 2).tolist(), int(counts[chosen].sum())]
     with replay(Tape(seed)):
-        simulated = [int(module._answered(np.array([total]), 3_000, oracle.mechanism)[0]) for total in totals]
+        simulated = [
+            int(module._answered(np.array([total]), 3_000, oracle.mechanism)[0]) for total in totals
+        ]
     assert told == [float(Fraction(value, 3_000 * GRID)) for value in simulated]
     assert oracle.left == 0
     errors = [abs(value - 0.5) for value in told[:-1]] + [abs(told[-1] - float(chosen.mean()))]
     assert max(errors) <= oracle.guarantee().population
     with replay(Tape(seed)), mock.patch.object(module, "_answered", _one_by_one):
-        assert module._errors(counts, oracle.mechanism) == pytest.approx((max(errors), errors[-1]), abs=1e-12)
+        assert module._errors(counts, oracle.mechanism) == pytest.approx(
+            (max(errors), errors[-1]), abs=1e-12
+        )
 
 
 def _one_by_one(totals: Whole, rows: int, mechanism: Gaussian | Laplace) -> Whole:
-    return np.concatenate([ANSWERED(totals[i : i + 1], rows, mechanism) for i in range(len(totals))])
+    return np.concatenate(
+        [ANSWERED(totals[i : i + 1], rows, mechanism) for i in range(len(totals))]
+    )
 
 
 def test_the_noise_of_the_oracles_answers_is_its_own_centred_and_independent() -> None:
@@ -124,7 +139,9 @@ def test_the_noise_of_the_oracles_answers_is_its_own_centred_and_independent() -
             oracle, told, _ = _asked(points, size)
             found.append((np.array(told[:-1]) - exact) / float(oracle.mechanism.scale))
     noise, count = np.concatenate(found), 2 * (2**size - 1)
-    assert np.abs(exact - 0.5).max() + 6 * float(oracle.mechanism.scale) < 0.5  # no answer is clamped
+    assert (
+        np.abs(exact - 0.5).max() + 6 * float(oracle.mechanism.scale) < 0.5
+    )  # no answer is clamped
     assert abs(noise.mean()) < 5 / math.sqrt(count)
     assert abs(noise.std() - 1) < 5 / math.sqrt(2 * count)
     assert abs((noise[1:] * noise[:-1]).mean()) < 5 / math.sqrt(count)
@@ -134,7 +151,9 @@ def test_the_noise_of_the_oracles_answers_is_its_own_centred_and_independent() -
     assert abs((np.abs(noise) > 1.959964).mean() - 0.05) < 5 * math.sqrt(0.05 * 0.95 / count)
 
 
-@pytest.mark.parametrize("bad", [{"rows": 0}, {"rows": True}, {"size": 0}, {"size": 40}, {"confidence": 1}])
+@pytest.mark.parametrize(
+    "bad", [{"rows": 0}, {"rows": True}, {"size": 0}, {"size": 40}, {"confidence": 1}]
+)
 def test_bad_input_of_the_attack(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         attack(**bad)  # type: ignore[arg-type]
@@ -146,7 +165,9 @@ def test_a_plain_holdout_is_fooled_and_ours_is_not() -> None:
     assert found.plain.holdout[-1] > 0.58
     assert abs(found.guarded.holdout[-1] - 0.5) < 0.05
     assert found.guarded.train[-1] > 0.7
-    assert all(abs(value - 0.5) < 0.06 for curve in (found.plain, found.guarded) for value in curve.fresh)
+    assert all(
+        abs(value - 0.5) < 0.06 for curve in (found.plain, found.guarded) for value in curve.fresh
+    )
     assert found.guarded.fooled < found.plain.fooled
     assert 0 < found.corrected <= 30
     for curve in (found.plain, found.guarded):

@@ -40,7 +40,15 @@ class Own(BaseException):
     pass
 
 
-LEAVING = [Own, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, MemoryError, StopIteration]
+LEAVING = [
+    Own,
+    SystemExit,
+    KeyboardInterrupt,
+    GeneratorExit,
+    asyncio.CancelledError,
+    MemoryError,
+    StopIteration,
+]
 
 
 @pytest.mark.parametrize("kind", LEAVING)
@@ -94,7 +102,9 @@ def test_a_real_interrupt_passes_and_handlers_are_as_before() -> None:
         raise Stopped
 
     sample = GuardedSample.of(np.ones(3))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background may ignore it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background may ignore it
     try:
         for phi in (interrupted, swallows):
             with pytest.raises(KeyboardInterrupt) as caught:
@@ -121,7 +131,9 @@ def test_off_the_main_thread_nothing_passes() -> None:
         return np.ones(len(rows))
 
     found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(GuardedSample.of(np.array([1, 7])).total(leaves)))
+    thread = threading.Thread(
+        target=lambda: found.append(GuardedSample.of(np.array([1, 7])).total(leaves))
+    )
     thread.start()
     thread.join()
     assert found == [GRID]
@@ -154,14 +166,19 @@ BATCHED: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", [np.float64, np.int8], ids=["floats", "integers"])
 @pytest.mark.parametrize("name", BATCHED)
-def test_functions_of_other_rows_are_refused_where_the_example_shows_it(name: str, kind: Any) -> None:
+def test_functions_of_other_rows_are_refused_where_the_example_shows_it(
+    name: str, kind: Any
+) -> None:
     sample = GuardedSample.of(np.arange(5).astype(kind))
     with pytest.raises(InvalidInput):
         sample.rehearse(lambda x: BATCHED[name](x.astype(float)))
 
 
 def test_the_refusal_says_what_differs() -> None:
-    with pytest.raises(InvalidInput, match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*each row by itself"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*each row by itself",
+    ):
         GuardedSample.of(np.zeros(5)).rehearse(lambda x: x - x.mean())
     seen: list[int] = []
 
@@ -176,7 +193,9 @@ def test_the_refusal_says_what_differs() -> None:
 
 def test_last_bits_may_differ_between_a_row_among_others_and_alone() -> None:
     weights = np.linspace(-1, 1, 301, dtype=np.float32)
-    GuardedSample.of(np.zeros((5, 301), np.float32)).rehearse(lambda x: 1 / (1 + np.exp(x @ weights)))
+    GuardedSample.of(np.zeros((5, 301), np.float32)).rehearse(
+        lambda x: 1 / (1 + np.exp(x @ weights))
+    )
 
 
 def overwrites(rows: Any) -> Any:
@@ -188,7 +207,8 @@ AGES = np.array([50, 100, 0, 50])
 
 
 @pytest.mark.parametrize(
-    "data", [{"age": AGES}, pd.DataFrame({"age": AGES}), pd.DataFrame({"age": AGES, "s": list("abcd")})]
+    "data",
+    [{"age": AGES}, pd.DataFrame({"age": AGES}), pd.DataFrame({"age": AGES, "s": list("abcd")})],
 )
 def test_a_function_that_assigns_columns_gives_the_same_again(data: Any) -> None:
     sample = GuardedSample.of(data)
@@ -249,7 +269,10 @@ WRITES: dict[str, Any] = {
 def test_no_way_of_writing_reaches_a_kept_frame(name: str) -> None:
     mine = frame()
     sample = GuardedSample.of(mine, mine[:1])
-    for kept, column in ((sample, None), *((GuardedSample.of(mine[c], mine[c][:1]), c) for c in mine)):
+    for kept, column in (
+        (sample, None),
+        *((GuardedSample.of(mine[c], mine[c][:1]), c) for c in mine),
+    ):
 
         def writes(rows: Any, column: Any = column) -> Any:
             if column in (None, name) or (column, name) == ("real", "array"):
@@ -343,7 +366,15 @@ def test_the_caller_cannot_change_a_sample_afterwards() -> None:
     memory = np.zeros(3)
     frame = pl.DataFrame({"x": memory})
     mine = {"x": memory}
-    data = [frame, frame["x"], pa.table({"x": memory}), pa.array(memory), pd.DataFrame(mine, copy=False), mine, memory]
+    data = [
+        frame,
+        frame["x"],
+        pa.table({"x": memory}),
+        pa.array(memory),
+        pd.DataFrame(mine, copy=False),
+        mine,
+        memory,
+    ]
     samples = [GuardedSample.of(part) for part in data]
     memory[:] = 1
     frame.replace_column(0, pl.Series("x", [1.0, 1.0, 1.0]))
@@ -431,14 +462,32 @@ PANDAS: dict[str, Any] = {
     "period": pd.period_range("2020", periods=1, freq="M"), "sparse": pd.arrays.SparseArray([3]),
     "arrow": pd.array([3], pd.ArrowDtype(pa.int64())), "arrow list": pd.array([[3]], pd.ArrowDtype(pa.list_(pa.int64()))),
 }  # fmt: skip
-NUMPY = ["?", "i2", "u8", "f2", "c8", "U3", "S3", "M8[ns]", "M8[D]", "M8[Y]", "m8[s]", "i4,f4", "V3"]
+NUMPY = [
+    "?",
+    "i2",
+    "u8",
+    "f2",
+    "c8",
+    "U3",
+    "S3",
+    "M8[ns]",
+    "M8[D]",
+    "M8[Y]",
+    "m8[s]",
+    "i4,f4",
+    "V3",
+]
 
 
 def test_example_rows_are_of_every_type_and_differ() -> None:
-    polars = GuardedSample.of(pl.DataFrame({name: [None] for name in POLARS}, schema=POLARS)).example[0]
+    polars = GuardedSample.of(
+        pl.DataFrame({name: [None] for name in POLARS}, schema=POLARS)
+    ).example[0]
     assert dict(polars.schema) == POLARS
     rows = [{name: repr(polars[name].to_list()[i]) for name in POLARS} for i in range(4)]
-    table = pa.table([pa.nulls(1, kind) for kind in ARROW.values()], schema=pa.schema(list(ARROW.items())))
+    table = pa.table(
+        [pa.nulls(1, kind) for kind in ARROW.values()], schema=pa.schema(list(ARROW.items()))
+    )
     arrow = GuardedSample.of(table).example[0]
     assert arrow.schema == table.schema
     more = [{name: repr(arrow[name][i].as_py()) for name in ARROW} for i in range(4)]
@@ -509,7 +558,11 @@ OBJECTS: list[tuple[Any, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "text", "count"), OBJECTS, ids=[f"{i} {text}" for i, (_, text, _) in enumerate(OBJECTS)])
+@pytest.mark.parametrize(
+    ("data", "text", "count"),
+    OBJECTS,
+    ids=[f"{i} {text}" for i, (_, text, _) in enumerate(OBJECTS)],
+)
 def test_conditions_know_types_and_names_exactly(data: Any, text: str, count: int) -> None:
     assert share(data, text) == count
 
@@ -547,7 +600,9 @@ REFUSED: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "said"), REFUSED, ids=[f"{i} {said}" for i, (_, said) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("data", "said"), REFUSED, ids=[f"{i} {said}" for i, (_, said) in enumerate(REFUSED)]
+)
 def test_samples_that_are_refused(data: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         GuardedSample.of(data)

@@ -50,7 +50,9 @@ CELLS = st.sampled_from([0.0, 0.5, 1.3, 1.5, 2.0, 4.0, 5.0, 6.0, 7.0])
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(CELLS, min_size=1, max_size=8), CELLS, st.data())
-def test_a_row_moves_the_total_by_at_most_one_whatever_happens_on_it(rows: list[float], new: float, data: Any) -> None:
+def test_a_row_moves_the_total_by_at_most_one_whatever_happens_on_it(
+    rows: list[float], new: float, data: Any
+) -> None:
     i = data.draw(st.integers(0, len(rows) - 1))
     other = [*rows[:i], new, *rows[i + 1 :]]
     one, two = (GuardedSample.of(np.array(r)).total(nasty) for r in (rows, other))
@@ -59,7 +61,9 @@ def test_a_row_moves_the_total_by_at_most_one_whatever_happens_on_it(rows: list[
 
 
 def test_values_are_clamped_and_rounded_to_the_grid() -> None:
-    found = levels(np.array([-1, 0, 0.25, 1, 2, math.nan, math.inf, -math.inf, 0.5 / GRID, 0.49 / GRID]))
+    found = levels(
+        np.array([-1, 0, 0.25, 1, 2, math.nan, math.inf, -math.inf, 0.5 / GRID, 0.49 / GRID])
+    )
     assert found.tolist() == [0, 0, GRID // 4, GRID, GRID, 0, GRID, 0, 1, 0]
 
 
@@ -69,14 +73,19 @@ FORMS: list[tuple[Any, Any]] = [
     (np.array([[0, 9], [1, 9], [1, 9], [0, 9]]), lambda r: r[:, 0]),
     ((np.array([0, 1, 1, 0]), np.array(["a", "b", "a", "b"])), lambda x, y: (x == 1) | (y == "zz")),
     ({"x": [0, 1, 1, 0]}, lambda r: r["x"]),
-    (pd.DataFrame({"x": [0, 1, 1, 0], "name": list("abcd")}), lambda r: (r.x > 0) & (r.name != "zz")),
+    (
+        pd.DataFrame({"x": [0, 1, 1, 0], "name": list("abcd")}),
+        lambda r: (r.x > 0) & (r.name != "zz"),
+    ),
     (pd.Series([0, 1, 1, 0]), lambda r: r),
     (pl.DataFrame({"x": [0, 1, 1, 0]}), lambda r: r["x"]),
     (pa.table({"x": [0, 1, 1, 0]}), lambda r: r["x"].to_numpy()),
 ]
 
 
-@pytest.mark.parametrize(("data", "phi"), FORMS, ids=[type(d).__name__ + str(i) for i, (d, _) in enumerate(FORMS)])
+@pytest.mark.parametrize(
+    ("data", "phi"), FORMS, ids=[type(d).__name__ + str(i) for i, (d, _) in enumerate(FORMS)]
+)
 def test_every_form_of_a_sample_together_and_row_by_row(data: Any, phi: Any) -> None:
     sample = GuardedSample.of(data)
     sample.rehearse(phi)
@@ -136,7 +145,9 @@ def test_the_status_is_the_same_whatever_the_rows_are() -> None:
         return np.log(rows) / np.log(rows) + nasty(rows) * 0
 
     for secret in (1.0, 5.0, 7.0, 0.0, math.nan, math.inf):
-        holdout = Holdout(np.array([3.0] * 3000 + [secret]), epsilon=20, threshold=0.2, example=np.array([3.0]))
+        holdout = Holdout(
+            np.array([3.0] * 3000 + [secret]), epsilon=20, threshold=0.2, example=np.array([3.0])
+        )
         with replay(Tape(1)):
             found = holdout.check(1, phi)
         assert (found.value, found.overfit, found.left) == (1.0, False, 10)
@@ -160,7 +171,9 @@ def test_good_values_pass_and_wrong_ones_are_corrected() -> None:
 def test_a_correction_is_within_the_tolerance_and_within_zero_and_one() -> None:
     holdout = Holdout(np.ones(5000), tolerance=0.01, threshold=0.3, most=5)
     assert 0.0099 < holdout.interval(0.95) <= 0.01 + 1e-6
-    assert float(holdout.epsilon) == pytest.approx(3 * 5 * (math.log(20) + 1 / 4) / (5000 * 0.01), rel=1e-9)
+    assert float(holdout.epsilon) == pytest.approx(
+        3 * 5 * (math.log(20) + 1 / 4) / (5000 * 0.01), rel=1e-9
+    )
     values = [holdout.check(0, lambda r: r).value for _ in range(5)]
     assert all(0.9 < v <= 1 for v in values)
     last = holdout._accuracy.told - 1
@@ -183,7 +196,11 @@ def test_what_is_spent_is_what_was_promised(epsilon: Any) -> None:
     assert float(first) == pytest.approx(float(epsilon) * 2 / 3, rel=1e-12)
     moved = Fraction(1, rows)
     above, noise = holdout._above, holdout._noise
-    spent = moved / above.threshold_noise.scale + 2 * most * moved / above.question_noise.scale + most * moved / noise.scale
+    spent = (
+        moved / above.threshold_noise.scale
+        + 2 * most * moved / above.question_noise.scale
+        + most * moved / noise.scale
+    )
     assert spent <= lowest
     for _ in range(most):
         holdout.check(1, lambda r: r)
@@ -192,7 +209,9 @@ def test_what_is_spent_is_what_was_promised(epsilon: Any) -> None:
 
 
 def test_another_meter_pays_and_a_life_that_does_not_fit_is_refused() -> None:
-    meter = so.TwoMeterFilter(so.Budget(1, 1e-6)).spend(so.Charge.of(so.LaplaceLoss(Fraction(1, 2))))
+    meter = so.TwoMeterFilter(so.Budget(1, 1e-6)).spend(
+        so.Charge.of(so.LaplaceLoss(Fraction(1, 2)))
+    )
     rows = np.zeros(10_000)
     holdout = Holdout(rows, epsilon=Fraction(1, 4), meter=meter)
     assert holdout.meter.spent.pure is not None
@@ -302,7 +321,9 @@ def test_freedmans_paradox() -> None:
     def believed(asked: Floats, check: Any) -> float:
         agree = np.where((train > 0.5) == (asked > 0.5), np.sign(train - 0.5), 0.0)
         strong = np.abs(asked - 0.5) > 0.02
-        return float(check(float(vote(agree * strong)(X_train, y_train).mean()), vote(agree * strong)))
+        return float(
+            check(float(vote(agree * strong)(X_train, y_train).mean()), vote(agree * strong))
+        )
 
     plain = ((X_hold * y_hold[:, None]) > 0).mean(axis=0)
     fooled = believed(plain, lambda value, phi: float(phi(X_hold, y_hold).mean()))
@@ -320,7 +341,9 @@ def test_it_cannot_be_copied() -> None:
         with pytest.raises(InvalidInput, match="n_jobs=1"):
             attempt(holdout)
     told = "within 0.1064 of the population for 10 questions, 95 % of the time"
-    assert repr(holdout) == f"Holdout(20000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
+    assert (
+        repr(holdout) == f"Holdout(20000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -376,18 +399,26 @@ def test_corrections_have_the_noise_that_was_paid_for() -> None:
     ],
     ids=str,
 )
-def test_a_holdout_that_promises_nothing_is_refused_with_what_would_do(given: Any, cure: dict[str, Any]) -> None:
+def test_a_holdout_that_promises_nothing_is_refused_with_what_would_do(
+    given: Any, cure: dict[str, Any]
+) -> None:
     rows = np.zeros(20_000)
     with pytest.raises(InvalidInput, match="one half or more") as refused:
         Holdout(rows, **given)
     for name, value in cure.items():
-        assert f"{name}={value}" in refused.value.hint or f"{name}, such as {value}" in refused.value.hint
+        assert (
+            f"{name}={value}" in refused.value.hint
+            or f"{name}, such as {value}" in refused.value.hint
+        )
     assert Holdout(rows, **(given | cure)).guarantee(questions=2).population < 0.5
 
 
 def test_values_read_well() -> None:
     corrected = Checked(0.4962518740629685, True, 9, 0.07372756520330287)
-    assert str(corrected) == "0.4963, corrected by the holdout, within 0.0738 of the population; 9 corrections left"
+    assert (
+        str(corrected)
+        == "0.4963, corrected by the holdout, within 0.0738 of the population; 9 corrections left"
+    )
     assert str(Checked(0.9, False, 1, 0.07)).startswith("0.9, agrees with the holdout, within 0.07")
     assert float(corrected) == corrected.value
 

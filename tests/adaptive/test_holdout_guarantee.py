@@ -25,7 +25,10 @@ def test_private_transcripts_are_within_tanh_of_the_population_each(seed: int) -
     places, bias = int(random.integers(2, 4)), random.uniform(0.05, 0.95)
     samples = 2**places
     sums = np.array([bin(s).count("1") for s in range(samples)])
-    law = np.exp(random.uniform(0, 1) * (random.standard_normal((samples, 5)) + np.outer(sums, np.arange(5)) / 3))
+    law = np.exp(
+        random.uniform(0, 1)
+        * (random.standard_normal((samples, 5)) + np.outer(sums, np.arange(5)) / 3)
+    )
     law /= law.sum(axis=1, keepdims=True)
     pairs = [(s, s ^ (1 << i)) for s in range(samples) for i in range(places)]
     epsilon = max(float(np.abs(np.log(law[s] / law[t])).max()) for s, t in pairs)
@@ -34,7 +37,9 @@ def test_private_transcripts_are_within_tanh_of_the_population_each(seed: int) -
     assert np.abs(given - bias).max() <= math.tanh(epsilon / 4) + 1e-12
 
 
-@pytest.mark.parametrize(("k", "most", "told"), [*itertools.product((1, 2, 3, 5), (1, 2, 5), (2, 3))])
+@pytest.mark.parametrize(
+    ("k", "most", "told"), [*itertools.product((1, 2, 3, 5), (1, 2, 5), (2, 3))]
+)
 def test_the_questions_that_values_can_lead_to_are_counted(k: int, most: int, told: int) -> None:
     def histories(asked: int, corrected: int) -> int:
         """Questions from here on: one now, then what follows an agreement or each correction."""
@@ -57,7 +62,12 @@ def test_values_stay_near_the_sample_as_often_as_they_should() -> None:
         for _ in range(100):
             holdout = Holdout(rows, epsilon=4, threshold=0.1, most=3)
             bound = holdout.guarantee(0.5, questions=8).sample or 1.0
-            worst.append(max(abs(holdout.check(0.603, lambda x: x).value - 0.5) if holdout.left else 0 for _ in range(8)))
+            worst.append(
+                max(
+                    abs(holdout.check(0.603, lambda x: x).value - 0.5) if holdout.left else 0
+                    for _ in range(8)
+                )
+            )
     assert sum(value > bound for value in worst) <= 30
     assert sum(value > 0.1 for value in worst) >= 40
 
@@ -99,7 +109,9 @@ def test_the_promise_holds_against_an_analyst_who_collects_corrections(seed: int
 def test_freedmans_analysis_stays_within_the_promise() -> None:
     with replay(Tape(11)):
         found = freedman(rows=2_000, features=1_000, epsilon=8)
-    promised = _Wanted(T, 30, epsilon=Fraction(8)).on(2_000).guarantee(1_014, Fraction(95, 100)).population
+    promised = (
+        _Wanted(T, 30, epsilon=Fraction(8)).on(2_000).guarantee(1_014, Fraction(95, 100)).population
+    )
     assert found.guarded.sizes
     assert found.guarded.fooled <= promised < 0.42
 
@@ -152,13 +164,17 @@ def test_half_widths_grow_with_questions_and_their_failures_sum_to_what_is_allow
 
 def test_hardly_any_noise_is_no_matter_for_floats() -> None:
     holdout = Holdout(np.ones(10_000), epsilon=10**6, most=3)
-    assert holdout.check(0, lambda x: x).value == pytest.approx(1.0, abs=1e-7)  # a hundred scales of the noise
+    assert holdout.check(0, lambda x: x).value == pytest.approx(
+        1.0, abs=1e-7
+    )  # a hundred scales of the noise
     assert holdout.guarantee(questions=10).population < 0.2
     with pytest.raises(InvalidInput, match="a million"):
         Holdout(np.ones(10_000), epsilon=10**400, most=3)
 
 
-@pytest.mark.parametrize("bad", [{"questions": 0}, {"questions": True}, {"questions": 5, "confidence": 1}])
+@pytest.mark.parametrize(
+    "bad", [{"questions": 0}, {"questions": True}, {"questions": 5, "confidence": 1}]
+)
 def test_bad_input_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         Holdout(np.zeros(20_000), epsilon=1).guarantee(**bad)

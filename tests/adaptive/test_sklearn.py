@@ -29,7 +29,9 @@ TRAIN, HELD = slice(0, 3000), slice(3000, 8000)
 
 def _search(holdout: Holdout, depths: list[Any], **more: Any) -> GridSearchCV:
     tree, how = DecisionTreeClassifier(random_state=0), {"error_score": "raise", **more}
-    return GridSearchCV(tree, {"max_depth": depths}, scoring=holdout.scorer(), cv=holdout.splitter(), **how)
+    return GridSearchCV(
+        tree, {"max_depth": depths}, scoring=holdout.scorer(), cv=holdout.splitter(), **how
+    )
 
 
 def _holdout(targets: Any = Y, **more: Any) -> Holdout:
@@ -41,7 +43,10 @@ def test_a_search_is_not_fooled_by_what_was_learnt_by_heart() -> None:
         holdout = _holdout()
         found = _search(holdout, [1, 3, None]).fit(X[TRAIN], Y[TRAIN])
     scores = dict(zip([1, 3, None], found.cv_results_["mean_test_score"], strict=True))
-    truth = {d: DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[TRAIN], Y[TRAIN]) for d in scores}
+    truth = {
+        d: DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[TRAIN], Y[TRAIN])
+        for d in scores
+    }
     for depth, model in truth.items():
         assert abs(scores[depth] - model.score(X[HELD], Y[HELD])) < 0.06
     assert truth[None].score(X[TRAIN], Y[TRAIN]) == 1.0
@@ -55,7 +60,14 @@ def test_cross_validation_asks_the_holdout_for_each_fold() -> None:
         holdout = _holdout()
         one = cross_val_score(DecisionTreeClassifier(max_depth=2), X[TRAIN], Y[TRAIN], scoring=holdout.scorer(),
                               cv=holdout.splitter(), error_score="raise")  # fmt: skip
-        five = cross_val_score(LogisticRegression(), X[TRAIN], Y[TRAIN], scoring=holdout.scorer(), cv=5, error_score="raise")
+        five = cross_val_score(
+            LogisticRegression(),
+            X[TRAIN],
+            Y[TRAIN],
+            scoring=holdout.scorer(),
+            cv=5,
+            error_score="raise",
+        )
     assert (len(one), len(five), holdout.asked) == (1, 5, 6)
     assert all(0.65 < score < 0.85 for score in (*one, *five))
 
@@ -75,7 +87,9 @@ def test_processes_are_refused_and_nothing_is_asked() -> None:
     causes: list[BaseException] = [refused.value]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)
-    assert any(isinstance(cause, InvalidInput) for cause in causes) or "n_jobs=1" in "".join(map(str, causes))
+    assert any(isinstance(cause, InvalidInput) for cause in causes) or "n_jobs=1" in "".join(
+        map(str, causes)
+    )
     assert holdout.asked == 0
     with pytest.raises(InvalidInput, match="n_jobs=1"):
         pickle.dumps(holdout.scorer())
@@ -95,7 +109,9 @@ def test_texts_are_rehearsed_on_the_rows_at_hand() -> None:
     grid = {"logisticregression__C": [0.1, 1]}
     texts = Holdout((frame[["ward"]][HELD], Y[HELD]), epsilon=4)
     with replay(Tape(4)):
-        found = GridSearchCV(model, grid, scoring=texts.scorer(), cv=texts.splitter(), error_score="raise")
+        found = GridSearchCV(
+            model, grid, scoring=texts.scorer(), cv=texts.splitter(), error_score="raise"
+        )
         found.fit(frame[["ward"]][TRAIN], Y[TRAIN])
     assert found.best_score_ == 1.0
     fitted = model.fit(frame[["ward"]][TRAIN], Y[TRAIN])
@@ -106,7 +122,11 @@ def test_texts_are_rehearsed_on_the_rows_at_hand() -> None:
 
 @pytest.mark.parametrize(
     ("metric", "shape"),
-    [(accuracy_score, "1.0"), (lambda y, p: y[:, None] == p, "3000, 3000"), (lambda y, p: p * np.nan, "")],
+    [
+        (accuracy_score, "1.0"),
+        (lambda y, p: y[:, None] == p, "3000, 3000"),
+        (lambda y, p: p * np.nan, ""),
+    ],
 )
 def test_a_metric_must_score_each_row(metric: Any, shape: str) -> None:
     holdout, model = _holdout(), DecisionTreeClassifier().fit(X[TRAIN], Y[TRAIN])
@@ -145,7 +165,11 @@ def test_columns_in_another_order_are_refused_before_anything_is_spent() -> None
 
 
 def test_a_scorer_is_no_metric() -> None:
-    scorers: list[Any] = [make_scorer(accuracy_score), lambda estimator, X, y: estimator.score(X, y), _holdout().scorer()]
+    scorers: list[Any] = [
+        make_scorer(accuracy_score),
+        lambda estimator, X, y: estimator.score(X, y),
+        _holdout().scorer(),
+    ]
     for scorer in scorers:
         with pytest.raises(InvalidInput, match=r"got a scorer.*Pass a metric of rows"):
             _holdout().scorer(scorer)

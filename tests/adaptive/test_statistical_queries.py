@@ -43,7 +43,11 @@ def test_half_widths_are_the_guarantees() -> None:
     answer = oracle.ask(lambda rows: rows == 0)
     promise = guarantee(oracle.mechanism, 1_000, 5)
     assert (answer.half_width, answer.noise) == (promise.population, promise.sample)
-    assert oracle.guarantee(0.5).population < promise.population < oracle.guarantee(method="posterior").population
+    assert (
+        oracle.guarantee(0.5).population
+        < promise.population
+        < oracle.guarantee(method="posterior").population
+    )
 
 
 def test_answers_stay_within_the_noise_they_state() -> None:
@@ -54,7 +58,8 @@ def test_answers_stay_within_the_noise_they_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise", "budget"), [("gaussian", Budget(1, 1e-6)), ("laplace", Budget(1)), ("laplace", Budget(1, 1e-6))]
+    ("noise", "budget"),
+    [("gaussian", Budget(1, 1e-6)), ("laplace", Budget(1)), ("laplace", Budget(1, 1e-6))],
 )
 def test_a_budget_is_what_all_questions_need_and_is_used_up(noise: str, budget: Budget) -> None:
     oracle = StatisticalQueries(ROWS, questions=40, budget=budget, noise=noise)  # type: ignore[arg-type]
@@ -71,14 +76,18 @@ def test_a_budget_is_what_all_questions_need_and_is_used_up(noise: str, budget: 
 
 def test_a_meter_pays_for_all_questions_at_once_and_what_is_left_for_no_more() -> None:
     meter = TwoMeterFilter(Budget(1))
-    oracle = StatisticalQueries(ROWS, questions=2, scale=Fraction(1, 250), noise="laplace", meter=meter)
+    oracle = StatisticalQueries(
+        ROWS, questions=2, scale=Fraction(1, 250), noise="laplace", meter=meter
+    )
     assert oracle.meter is not None
     assert oracle.meter.remaining.pure == Fraction(1, 2)
     oracle.ask(lambda rows: rows == 1)
     assert oracle.meter.remaining.pure == Fraction(1, 2)
     for questions, payer in ((5, meter), (3, oracle.meter)):
         with pytest.raises(BudgetExceeded):
-            StatisticalQueries(ROWS, questions=questions, scale=Fraction(1, 250), noise="laplace", meter=payer)
+            StatisticalQueries(
+                ROWS, questions=questions, scale=Fraction(1, 250), noise="laplace", meter=payer
+            )
     for wrong in (Budget(1, 1e-6), 1):
         with pytest.raises(InvalidInput, match="a filter that pays"):
             StatisticalQueries(ROWS, questions=2, scale=1, meter=wrong)  # type: ignore[arg-type]
@@ -93,7 +102,9 @@ def test_a_forked_child_cannot_ask() -> None:
 @pytest.mark.parametrize("scale", [10**300, 10**400, Fraction(1, 10**400)])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_noise_of_any_size_gives_an_answer(scale: int | Fraction, noise: NoiseName) -> None:
-    answer = StatisticalQueries(ROWS, questions=3, scale=scale, noise=noise).ask(lambda rows: rows == 1)
+    answer = StatisticalQueries(ROWS, questions=3, scale=scale, noise=noise).ask(
+        lambda rows: rows == 1
+    )
     assert answer.half_width == 1.0
     assert (answer.noise == 1.0) == (scale > 1)
     assert 0 <= answer.value <= 1
@@ -120,9 +131,16 @@ def test_a_refused_question_costs_nothing() -> None:
 def test_failing_on_the_rows_has_the_same_status_as_not(phi: object) -> None:
     """NaN and errors count 0, values outside are clamped: the status tells nothing of the rows."""
     with replay(Tape(1)):
-        told = [StatisticalQueries(sample, questions=3, scale=0.001).ask(phi) for sample in (ROWS, ROWS % 3)]  # type: ignore[arg-type]
+        told = [
+            StatisticalQueries(sample, questions=3, scale=0.001).ask(phi)
+            for sample in (ROWS, ROWS % 3)
+        ]  # type: ignore[arg-type]
     for answer in told:
-        assert (answer.half_width, answer.noise, answer.left) == (told[0].half_width, told[0].noise, 2)
+        assert (answer.half_width, answer.noise, answer.left) == (
+            told[0].half_width,
+            told[0].noise,
+            2,
+        )
         assert 0 <= answer.value <= 1
 
 
@@ -227,7 +245,10 @@ def test_it_cannot_be_copied_and_shows_no_rows() -> None:
     for take in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput):
             take(oracle)
-    assert repr(oracle) == "StatisticalQueries(1000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"
+    assert (
+        repr(oracle)
+        == "StatisticalQueries(1000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"
+    )
 
 
 def test_an_oracle_that_promises_nothing_is_refused() -> None:
@@ -244,16 +265,27 @@ def test_an_oracle_that_promises_nothing_is_refused() -> None:
 
 def test_answers_and_guarantees_read_well() -> None:
     answer = Answered(0.11047302246, 0.0310643139, 0.0117253734, 99)
-    assert str(answer) == "0.1105, within 0.0311 of the population and 0.0118 of the sample; 99 questions left"
+    assert (
+        str(answer)
+        == "0.1105, within 0.0311 of the population and 0.0118 of the sample; 99 questions left"
+    )
     assert float(answer) == 0.11047302246
     fine = Answered(0.11047302246, 0.000310643139, 1.17e-5, 1)
-    assert str(fine) == "0.110473, within 0.000311 of the population and 0.0000117 of the sample; 1 question left"
+    assert (
+        str(fine)
+        == "0.110473, within 0.000311 of the population and 0.0000117 of the sample; 1 question left"
+    )
     found = StatisticalQueries(ROWS, questions=5, budget=Budget(1, 1e-6))
     told = "all within 0.1797 of the population and 0.0243 of the sample (conditional, gaussian noise of scale 0.009447)"
     assert str(found.guarantee()) == told
-    assert repr(found) == "StatisticalQueries(1000 rows, gaussian noise of scale 0.009447, 5 of 5 questions left)"
+    assert (
+        repr(found)
+        == "StatisticalQueries(1000 rows, gaussian noise of scale 0.009447, 5 of 5 questions left)"
+    )
     union, splitting = map(str, plan(1_000, 10).ways[:2])
-    assert union.endswith("and 0 of the sample; only for questions fixed beforehand (union, no noise)")
+    assert union.endswith(
+        "and 0 of the sample; only for questions fixed beforehand (union, no noise)"
+    )
     assert splitting == "all within 0.1731 of the population (splitting, no noise)"
 
 

@@ -48,7 +48,8 @@ def test_the_gap_of_private_transcripts_is_bounded_in_every_small_world(seed: in
     weights = bias**sums * (1 - bias) ** (places - sums)
     # A channel of transcripts that leans towards the sample's sum, more or less, with ones that give it away.
     law = np.exp(
-        random.uniform(0, 2) * random.standard_normal((samples, 6)) + random.uniform(0, 1) * np.outer(sums, np.arange(6)) / 3
+        random.uniform(0, 2) * random.standard_normal((samples, 6))
+        + random.uniform(0, 1) * np.outer(sums, np.arange(6)) / 3
     )
     law /= law.sum(axis=1, keepdims=True)
     joint = weights[:, None] * law
@@ -95,13 +96,19 @@ def test_the_formula_solves_its_equation() -> None:
     for mu, failure in itertools.product((0.01, 0.1), (0.05, 0.01)):
         noise = Rough("gaussian", 1 / (1000 * mu), 1000, 1)
         at = CONDITIONAL.best(noise, failure)
-        alpha, epsilon = CONDITIONAL.formula(noise, failure, at) - noise.tail_mean(failure), at.epsilon(noise)
-        left = (math.exp(epsilon) + 1) * alpha - math.expm1(epsilon) * (1 + alpha**2 + noise.scale**2) / 2
+        alpha, epsilon = (
+            CONDITIONAL.formula(noise, failure, at) - noise.tail_mean(failure),
+            at.epsilon(noise),
+        )
+        left = (math.exp(epsilon) + 1) * alpha - math.expm1(epsilon) * (
+            1 + alpha**2 + noise.scale**2
+        ) / 2
         assert left == pytest.approx(2 * noise.delta(epsilon) / failure, rel=1e-6)
 
 
 @pytest.mark.parametrize(
-    "mechanism", [Gaussian(Fraction(1, 100), Fraction(1, 10**9)), Laplace(Fraction(1, 100), Fraction(1, 10**9))]
+    "mechanism",
+    [Gaussian(Fraction(1, 100), Fraction(1, 10**9)), Laplace(Fraction(1, 100), Fraction(1, 10**9))],
 )
 def test_certain_numbers_are_not_below_the_truth(mechanism: Gaussian | Laplace) -> None:
     name: NoiseName = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
@@ -125,14 +132,18 @@ def test_the_tail_mean_is_the_least_over_bends() -> None:
     ):
         for tail in (0.3, 0.01):
             bends = np.linspace(0, 8, 161)
-            least = min(b + float((np.maximum(middle - b, 0) * density).sum() * width) / tail for b in bends)
+            least = min(
+                b + float((np.maximum(middle - b, 0) * density).sum() * width) / tail for b in bends
+            )
             told = Certain(mechanism, 1, 1).tail_mean(tail)
             assert told <= least + 1e-5
             assert told >= least - 2e-3
 
 
 @pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
-def test_every_choice_of_parameters_is_a_bound_and_the_search_finds_a_good_one(theorem: object) -> None:
+def test_every_choice_of_parameters_is_a_bound_and_the_search_finds_a_good_one(
+    theorem: object,
+) -> None:
     noise = Rough("gaussian", 0.01, 100_000, 1_000)
     best = theorem.formula(noise, 0.05, theorem.best(noise, 0.05))  # type: ignore[attr-defined]
     for slope, other in itertools.product(np.geomspace(0.2, 20, 17), np.geomspace(1e-5, 10, 17)):
@@ -157,7 +168,13 @@ def test_the_plan_orders_the_methods_as_the_theory_does() -> None:
     found = plan(100_000, 1_000)
     assert {way.method for way in found.ways} == set(METHODS)
     error = {way.method: way.population for way in found.ways if way.noise in ("none", "gaussian")}
-    assert error["union"] < error["conditional"] < error["posterior"] < error["stability"] < error["splitting"]
+    assert (
+        error["union"]
+        < error["conditional"]
+        < error["posterior"]
+        < error["stability"]
+        < error["splitting"]
+    )
     assert found.best.method == "conditional"
     assert found.best.population < 0.45 * error["posterior"]
     assert plan(100_000, 3).best.method == "splitting"
@@ -189,7 +206,11 @@ def test_how_many_questions_rows_bear() -> None:
     for name in ("splitting", "conditional"):
         k = found[name]
         within = [
-            min(way.population for way in plan(20_000, n, noises=("gaussian",)).ways if way.method == name)
+            min(
+                way.population
+                for way in plan(20_000, n, noises=("gaussian",)).ways
+                if way.method == name
+            )
             for n in (k, k + 1)
         ]
         assert within[0] <= 0.1 < within[1]
@@ -219,7 +240,9 @@ def test_very_many_laplace_answers_are_taken_for_gaussian_ones_that_are_no_more_
 
 
 def test_confidence_as_high_as_is_allowed_is_answered() -> None:
-    sure = guarantee(Gaussian(Fraction(1, 1000), Fraction(1, 2**50)), 10**7, 10**9, 1 - Fraction(1, 10**120))
+    sure = guarantee(
+        Gaussian(Fraction(1, 1000), Fraction(1, 2**50)), 10**7, 10**9, 1 - Fraction(1, 10**120)
+    )
     assert 0 < sure.sample <= sure.population <= 1  # type: ignore[operator]
 
 
@@ -244,7 +267,8 @@ def test_bad_input_is_refused(bad: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "scale", [Fraction(1, 10**12), Fraction(1, 10), Fraction(1000), Fraction(10**400), Fraction(1, 10**400)]
+    "scale",
+    [Fraction(1, 10**12), Fraction(1, 10), Fraction(1000), Fraction(10**400), Fraction(1, 10**400)],
 )
 @pytest.mark.parametrize("method", [theorem.name for theorem in THEOREMS])
 def test_useless_noise_promises_nothing_and_fails_nowhere(scale: Fraction, method: str) -> None:

@@ -26,7 +26,9 @@ NAN = math.nan
 
 
 def estimates(*triples: tuple[float, float, float]) -> Estimates:
-    value, low, high = (np.array(x) for x in zip(*triples, strict=True)) if triples else (np.zeros(0),) * 3
+    value, low, high = (
+        (np.array(x) for x in zip(*triples, strict=True)) if triples else (np.zeros(0),) * 3
+    )
     return Estimates(value, low, high)
 
 
@@ -44,7 +46,9 @@ def wards() -> Answer:
             KeyColumn("ward", ("A", "B", None)),
             EstimateColumn("n", around([1203.4, -3.0, 88.0], 12), integer=True, bounds=(0, None)),
             EstimateColumn(
-                "cost", estimates((103.2345, 101.7, 104.8), (0.5, 0.0, 12.25), (NAN, NAN, NAN)), bounds=(0, 5000)
+                "cost",
+                estimates((103.2345, 101.7, 104.8), (0.5, 0.0, 12.25), (NAN, NAN, NAN)),
+                bounds=(0, 5000),
             ),
         ),
         privacy="The answer is 0.2-differentially private for each patient.",
@@ -79,7 +83,13 @@ def test_single_numbers() -> None:
     assert one.interval() == (5, 9)
     with pytest.raises(InvalidInput, match="3 rows"):
         wards().value("n")
-    keyed = Answer((KeyColumn("k", ("a",)), EstimateColumn("n", around([7.0], 2)), EstimateColumn("m", around([1.0], 2))))
+    keyed = Answer(
+        (
+            KeyColumn("k", ("a",)),
+            EstimateColumn("n", around([7.0], 2)),
+            EstimateColumn("m", around([1.0], 2)),
+        )
+    )
     with pytest.raises(InvalidInput, match="'n', 'm'"):
         keyed.value()
     assert keyed.value("k") == "a"
@@ -101,7 +111,11 @@ def test_names_of_ends_make_way_for_columns() -> None:
 
 @pytest.mark.parametrize(
     "columns",
-    [(), (KeyColumn("a", (1,)), KeyColumn("a", (2,))), (KeyColumn("a", (1,)), KeyColumn("b", (2, 3)))],
+    [
+        (),
+        (KeyColumn("a", (1,)), KeyColumn("a", (2,))),
+        (KeyColumn("a", (1,)), KeyColumn("b", (2, 3))),
+    ],
 )
 def test_malformed_answers_are_refused(columns: tuple[KeyColumn, ...]) -> None:
     with pytest.raises(InvalidInput):
@@ -133,14 +147,26 @@ def test_arrow_pandas_polars_agree() -> None:
     ],
 )
 def test_key_types(keys: tuple[Value, ...], kind: pa.DataType, plain: list[object]) -> None:
-    column = Answer((KeyColumn("k", keys), EstimateColumn("n", around([1.0, 2.0], 1)))).to_arrow().column("k")
+    column = (
+        Answer((KeyColumn("k", keys), EstimateColumn("n", around([1.0, 2.0], 1))))
+        .to_arrow()
+        .column("k")
+    )
     assert column.type == kind
     assert column.to_pylist() == plain
 
 
 def test_empty_answers_keep_their_types() -> None:
-    a = Answer((KeyColumn("city", ()), EstimateColumn("n", estimates(), integer=True), EstimateColumn("m", estimates())))
-    assert [str(t) for t in a.to_arrow().schema.types] == ["string"] + ["int64"] * 3 + ["double"] * 3
+    a = Answer(
+        (
+            KeyColumn("city", ()),
+            EstimateColumn("n", estimates(), integer=True),
+            EstimateColumn("m", estimates()),
+        )
+    )
+    assert [str(t) for t in a.to_arrow().schema.types] == ["string"] + ["int64"] * 3 + [
+        "double"
+    ] * 3
     assert "(no rows)" in str(a)
     assert a.rows() == []
     assert a.plot().to_dict()["title"]["subtitle"] == "no groups"
@@ -185,7 +211,10 @@ def test_long_and_wide_tables_are_cut() -> None:
     a = Answer(
         (
             KeyColumn("year", tuple(range(1950, 2050))),
-            *(EstimateColumn(f"number_{i}", around([1000.0 * i] * rows, 7), integer=True) for i in range(12)),
+            *(
+                EstimateColumn(f"number_{i}", around([1000.0 * i] * rows, 7), integer=True)
+                for i in range(12)
+            ),
         )
     )
     lines = a.to_text(60).splitlines()
@@ -200,7 +229,12 @@ NASTY = ["a\nb", "\x1b[31mred", "<script>alert(1)</script>", "日本", "x" * 500
 
 
 def test_nasty_keys_stay_in_their_cells() -> None:
-    a = Answer((KeyColumn("k", tuple(NASTY)), EstimateColumn("n", around([1.0] * len(NASTY), 2), integer=True)))
+    a = Answer(
+        (
+            KeyColumn("k", tuple(NASTY)),
+            EstimateColumn("n", around([1.0] * len(NASTY), 2), integer=True),
+        )
+    )
     text = a.to_text(100)
     assert len(text.splitlines()) == len(NASTY) + 4
     assert "\x1b" not in text
@@ -212,7 +246,10 @@ def test_nasty_keys_stay_in_their_cells() -> None:
 
 
 def test_html_is_cut_and_says_what_is_promised() -> None:
-    a = Answer((KeyColumn("k", tuple(range(50))), EstimateColumn("n", around([1.0] * 50, 2))), privacy="so & so")
+    a = Answer(
+        (KeyColumn("k", tuple(range(50))), EstimateColumn("n", around([1.0] * 50, 2))),
+        privacy="so & so",
+    )
     html = a._repr_html_()
     assert "... 10 more rows" in html
     assert "so &amp; so" in html
@@ -255,7 +292,15 @@ def test_any_number_can_be_shown(x: float, half: float) -> None:
 
 def test_keys_as_text() -> None:
     cells: list[Any] = [None, True, 0.5, date(2024, 1, 2), datetime(2024, 1, 2, 3, 4), "a\tb", 7]
-    assert [key_text(c) for c in cells] == ["NULL", "true", "0.5", "2024-01-02", "2024-01-02 03:04:00", "a\\tb", "7"]
+    assert [key_text(c) for c in cells] == [
+        "NULL",
+        "true",
+        "0.5",
+        "2024-01-02",
+        "2024-01-02 03:04:00",
+        "a\\tb",
+        "7",
+    ]
     assert clean("plain text") == "plain text"
 
 
@@ -290,13 +335,24 @@ def test_plot_has_a_panel_for_each_number_and_leaves_nulls_out() -> None:
 def test_plot_of_one_number_and_of_ordered_keys() -> None:
     (panel,) = panels(Answer((EstimateColumn("n", around([7.0], 2), integer=True),)))
     assert marks(panel) == ["point", "rule", "text"]
-    for keys, kind in (((2020, 2021), "quantitative"), ((date(2024, 1, 1), date(2024, 2, 1)), "temporal")):
-        (panel,) = panels(Answer((KeyColumn("k", keys), EstimateColumn("n", around([7.0, 8.0], 2)))))
+    for keys, kind in (
+        ((2020, 2021), "quantitative"),
+        ((date(2024, 1, 1), date(2024, 2, 1)), "temporal"),
+    ):
+        (panel,) = panels(
+            Answer((KeyColumn("k", keys), EstimateColumn("n", around([7.0, 8.0], 2))))
+        )
         assert panel["layer"][0]["encoding"]["x"]["type"] == kind
 
 
 def test_plot_of_two_keys_has_colours() -> None:
-    a = Answer((KeyColumn("w", ("A", "A")), KeyColumn("s", ("f", "m")), EstimateColumn("n", around([7.0, 8.0], 2))))
+    a = Answer(
+        (
+            KeyColumn("w", ("A", "A")),
+            KeyColumn("s", ("f", "m")),
+            EstimateColumn("n", around([7.0, 8.0], 2)),
+        )
+    )
     (panel,) = panels(a)
     assert [v["series"] for v in values(panel)] == ["f", "m"]
     assert "xOffset" in panel["layer"][0]["encoding"]
@@ -304,7 +360,12 @@ def test_plot_of_two_keys_has_colours() -> None:
 
 def test_plot_of_very_many_keys_shows_the_first() -> None:
     n = MOST + 50
-    a = Answer((KeyColumn("c", tuple(f"city {i}" for i in range(n))), EstimateColumn("n", around([7.0] * n, 2))))
+    a = Answer(
+        (
+            KeyColumn("c", tuple(f"city {i}" for i in range(n))),
+            EstimateColumn("n", around([7.0] * n, 2)),
+        )
+    )
     assert "the first 200 of 250 groups" in drawn(a)["title"]["subtitle"]
     assert len(values(panels(a)[0])) == MOST
 
@@ -317,9 +378,12 @@ def test_plot_is_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "method"), [("pyarrow", "to_arrow"), ("pandas", "to_pandas"), ("polars", "to_polars"), ("altair", "plot")]
+    ("library", "method"),
+    [("pyarrow", "to_arrow"), ("pandas", "to_pandas"), ("polars", "to_polars"), ("altair", "plot")],
 )
-def test_missing_libraries_say_what_to_install(library: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_say_what_to_install(
+    library: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import importlib
 
     real_import, real_module = builtins.__import__, importlib.import_module

@@ -24,7 +24,11 @@ NAME = 'a"<b>&'
 def session() -> Any:
     columns: dict[str, Any] = {NAME: {"type": "int", "min": 0, "max": 10}, "t": {"type": "text"}}
     data = so.Dataset(
-        pa.table({NAME: [1, 2], "t": ["x", "y"]}), name=EVIL, unit="row", columns=columns, budget=so.Budget(5, 1e-6)
+        pa.table({NAME: [1, 2], "t": ["x", "y"]}),
+        name=EVIL,
+        unit="row",
+        columns=columns,
+        budget=so.Budget(5, 1e-6),
     )
     with so.Session(data) as opened:
         yield opened
@@ -37,13 +41,23 @@ def question() -> str:
 def test_everything_shown_is_escaped(session: so.Session) -> None:
     plan = session.preview(question(), epsilon=1)
     answer = session.sql(question(), epsilon=1)
-    shown: list[Any] = [session, plan, answer, answer.receipt, session.receipts, so.Budget(1), so.LaplaceLoss(Fraction(1))]
+    shown: list[Any] = [
+        session,
+        plan,
+        answer,
+        answer.receipt,
+        session.receipts,
+        so.Budget(1),
+        so.LaplaceLoss(Fraction(1)),
+    ]
     for each in shown:
         html = each._repr_html_()
         assert "<script" not in html
         assert html.count("<table") == html.count("</table>")
         assert html.count("<td") == html.count("</td>")
-        assert not re.search(r"(?<!-)color:\s*#|background:\s*#|background-color", html)  # the theme's own, light or dark
+        assert not re.search(
+            r"(?<!-)color:\s*#|background:\s*#|background-color", html
+        )  # the theme's own, light or dark
         assert "http" not in html
     assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in session._repr_html_()
 
@@ -91,7 +105,11 @@ class Shown:
 
 
 def test_a_bar_appears_late_never_goes_back_and_goes_away() -> None:
-    clock, parts, shown = iter([0, 0.5, 1.6, 1.7, 2.0, 2.5, 3.0, 3.5]), iter([1e-8, 0.4, 0.2, None]), Shown()
+    clock, parts, shown = (
+        iter([0, 0.5, 1.6, 1.7, 2.0, 2.5, 3.0, 3.5]),
+        iter([1e-8, 0.4, 0.2, None]),
+        Shown(),
+    )
     bar = NotebookBar(shown, lambda: next(parts), lambda: next(clock))
     for _ in range(6):
         bar.tick()
@@ -119,7 +137,9 @@ def test_only_the_kernel_of_a_notebook_draws_a_bar(monkeypatch: pytest.MonkeyPat
     assert isinstance(notebook_bar(lambda: 0.5), NotebookBar)
 
 
-def test_progress_counts_the_statements_of_a_question(session: so.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_the_statements_of_a_question(
+    session: so.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(type(session._engine), "progress", property(lambda _: 0.5))
     session._steps = 1, 4
     assert session.progress == (1 + 0.5) / 4

@@ -35,12 +35,16 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 def column(name: str, triples: list[tuple[float, float, float]], **options: Any) -> EstimateColumn:
     value, low, high = (np.array([t[i] for t in triples], float) for i in range(3))
-    with np.errstate(invalid="ignore", over="ignore"):  # numbers at the end of all floats are moved, too
+    with np.errstate(
+        invalid="ignore", over="ignore"
+    ):  # numbers at the end of all floats are moved, too
         return EstimateColumn(name, Estimates(value, low, high), **options)
 
 
 TEXTS = st.text(st.characters(), max_size=5)  # lone surrogates included
-MOMENTS = st.datetimes().map(lambda at: at.replace(fold=0))  # which of two equal hours it is means nothing without a place
+MOMENTS = st.datetimes().map(
+    lambda at: at.replace(fold=0)
+)  # which of two equal hours it is means nothing without a place
 KEYS: list[st.SearchStrategy[Any]] = [
     st.text(max_size=5),
     st.integers(),
@@ -55,20 +59,36 @@ FINITE = st.floats(allow_infinity=False, min_value=-1e300, max_value=1e300) | st
 
 
 @st.composite
-def answers(draw: st.DrawFn, numbers: st.SearchStrategy[float] = FLOATS, kinds: Any = KEYS) -> Answer:
+def answers(
+    draw: st.DrawFn, numbers: st.SearchStrategy[float] = FLOATS, kinds: Any = KEYS
+) -> Answer:
     rows = draw(st.integers(0, 4))
     names = draw(st.lists(st.text(max_size=4), min_size=1, max_size=4, unique=True))
     columns: list[KeyColumn | EstimateColumn] = []
     for i, name in enumerate(names):
         if i and draw(st.booleans()):
             cells = st.none() | draw(st.sampled_from(kinds))
-            columns.append(KeyColumn(name, tuple(draw(st.lists(cells, min_size=rows, max_size=rows)))))
+            columns.append(
+                KeyColumn(name, tuple(draw(st.lists(cells, min_size=rows, max_size=rows))))
+            )
         else:
-            triples = draw(st.lists(st.tuples(numbers, numbers, numbers), min_size=rows, max_size=rows))
-            bounds = draw(st.sampled_from([(None, None), (0, None), (0.0, None), (-1.5, 2.5), (0.5, 0.7), (None, INF)]))
+            triples = draw(
+                st.lists(st.tuples(numbers, numbers, numbers), min_size=rows, max_size=rows)
+            )
+            bounds = draw(
+                st.sampled_from(
+                    [(None, None), (0, None), (0.0, None), (-1.5, 2.5), (0.5, 0.7), (None, INF)]
+                )
+            )
             columns.append(column(name, triples, integer=draw(st.booleans()), bounds=bounds))
     confidence: Any = draw(st.sampled_from([0.95, 1 / 3, Fraction(19, 20), Decimal("0.950"), 1]))
-    return Answer(tuple(columns), draw(st.text(max_size=9)), None, confidence, tuple(draw(st.lists(st.text(), max_size=2))))
+    return Answer(
+        tuple(columns),
+        draw(st.text(max_size=9)),
+        None,
+        confidence,
+        tuple(draw(st.lists(st.text(), max_size=2))),
+    )
 
 
 def parts(a: Answer) -> Any:
@@ -80,7 +100,12 @@ def parts(a: Answer) -> Any:
     def fields(c: KeyColumn | EstimateColumn) -> Any:
         if isinstance(c, KeyColumn):
             return c.name, [(type(v), repr(v)) for v in c.values]
-        return c.name, c.integer, repr(c.bounds), *(bits(x) for x in (c.estimates.value, c.estimates.low, c.estimates.high))
+        return (
+            c.name,
+            c.integer,
+            repr(c.bounds),
+            *(bits(x) for x in (c.estimates.value, c.estimates.low, c.estimates.high)),
+        )
 
     return [fields(c) for c in a.columns], a.privacy, repr(a.confidence), a.notes
 
@@ -94,7 +119,16 @@ def test_everything_comes_back(a: Answer) -> None:
     assert parts(back) == parts(a)
     assert back.to_json() == text == a.to_json()
     assert json.loads(text)["v"] == 1
-    assert json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False) == text
+    assert (
+        json.dumps(
+            json.loads(text),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        == text
+    )
 
 
 @UNHURRIED
@@ -111,7 +145,14 @@ def test_what_came_back_looks_the_same(a: Answer) -> None:
         assert _rows(back, now, kind, len(a)) == _rows(a, then, kind, len(a))
 
 
-ARROW_KEYS = [st.text(max_size=5), st.integers(-(2**63), 2**63 - 1), st.booleans(), st.fractions(), st.dates(), MOMENTS]
+ARROW_KEYS = [
+    st.text(max_size=5),
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.fractions(),
+    st.dates(),
+    MOMENTS,
+]
 
 
 @UNHURRIED
@@ -139,7 +180,16 @@ VERSION_1 = (
 
 
 def test_the_form_of_version_1_is_fixed() -> None:
-    keys = ("é", 2**70, True, 0.5, Fraction(1, 3), date(2024, 2, 29), datetime(2024, 2, 29, 5, 6, 7, 8), None)
+    keys = (
+        "é",
+        2**70,
+        True,
+        0.5,
+        Fraction(1, 3),
+        date(2024, 2, 29),
+        datetime(2024, 2, 29, 5, 6, 7, 8),
+        None,
+    )
     triples = [(1e22, -5, 1e22), (5, 0, INF), *[(2.2, 1.1, 2.9)] * 5, (NAN, NAN, NAN)]
     a = Answer(
         (KeyColumn("k", keys), column("n", triples, integer=True, bounds=(0.0, None))),  # type: ignore[arg-type]
@@ -162,7 +212,9 @@ def test_numbers_are_not_moved_or_rounded_again() -> None:
 @pytest.mark.parametrize("bounds", [(None, None), (0.0, None), (0.0, 10.0), (-3.0, None)])
 @UNHURRIED
 @given(st.tuples(FINITE, FINITE, FINITE), st.booleans())
-def test_columns_with_whole_bounds_could_be_finished_twice(bounds: Any, triple: Any, integer: bool) -> None:
+def test_columns_with_whole_bounds_could_be_finished_twice(
+    bounds: Any, triple: Any, integer: bool
+) -> None:
     once = column("n", [triple], integer=integer, bounds=bounds)
     twice = EstimateColumn("n", once.estimates, integer, bounds)
     assert (twice.cells, twice.lows, twice.highs) == (once.cells, once.lows, once.highs)
@@ -173,12 +225,19 @@ def test_columns_with_whole_bounds_could_be_finished_twice(bounds: Any, triple: 
 @example("\ud800", "\\\udfff")
 @example("\\u\ud83d", "\ude00\ud83d")
 def test_lone_surrogates_come_back(name: str, key: str) -> None:
-    a = Answer((KeyColumn(name, (key, "x")), column("n", [(1, 0, 2)] * 2) if name != "n" else column("m", [(1, 0, 2)] * 2)))
+    a = Answer(
+        (
+            KeyColumn(name, (key, "x")),
+            column("n", [(1, 0, 2)] * 2) if name != "n" else column("m", [(1, 0, 2)] * 2),
+        )
+    )
     text = a.to_json()
     assert Answer.from_json(text.encode().decode()).to_json() == text
     a.to_csv().encode()
     a.to_records_json().encode()
-    if not any("\ud800" <= c < "\udc00" <= d < "\ue000" for part in (name, key) for c, d in pairwise(part)):
+    if not any(
+        "\ud800" <= c < "\udc00" <= d < "\ue000" for part in (name, key) for c, d in pairwise(part)
+    ):
         assert Answer.from_json(text).to_dict() == a.to_dict()
 
 
@@ -189,7 +248,9 @@ def test_a_pair_of_surrogates_becomes_its_character() -> None:
 
 def test_moments_keep_their_offset() -> None:
     at = datetime(2024, 1, 1, 5, tzinfo=timezone(timedelta(hours=-3, minutes=-30)))
-    back = Answer.from_json(Answer((KeyColumn("k", (at,)), column("n", [(1, 0, 2)]))).to_json())["k"][0]
+    back = Answer.from_json(Answer((KeyColumn("k", (at,)), column("n", [(1, 0, 2)]))).to_json())[
+        "k"
+    ][0]
     assert isinstance(back, datetime)
     assert (back, back.utcoffset()) == (at, at.utcoffset())
 
@@ -208,7 +269,15 @@ def damaged(**changes: Any) -> str:
 
 
 def estimate(**changes: Any) -> dict[str, Any]:
-    return {"estimate": "n", "integer": False, "bounds": [None, 1], "value": [2.0], "low": [1.0], "high": [3.0], **changes}
+    return {
+        "estimate": "n",
+        "integer": False,
+        "bounds": [None, 1],
+        "value": [2.0],
+        "low": [1.0],
+        "high": [3.0],
+        **changes,
+    }
 
 
 def key(*values: Any) -> dict[str, Any]:
@@ -314,10 +383,20 @@ def visits() -> Answer:
     return Answer(
         (
             KeyColumn("ward", ("A", 'say "hi", you', None, "two\r\nlines", "")),
-            KeyColumn("day", (date(2024, 2, 29), None, date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 3))),
+            KeyColumn(
+                "day",
+                (date(2024, 2, 29), None, date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 3)),
+            ),
             KeyColumn("smoker", (True, False, None, True, True)),
-            column("n", [(12.4, 10, 15), (1e15, 0, 2e15), (3, 1, INF), (NAN, NAN, NAN), (0, 0, 0)], integer=True),
-            column("cost", [(0.1, -INF, 0.30000000000000004), (1e-7, 0, 1), (NAN, 1, 2), (2, 1, 3), (2, 1, 3)]),
+            column(
+                "n",
+                [(12.4, 10, 15), (1e15, 0, 2e15), (3, 1, INF), (NAN, NAN, NAN), (0, 0, 0)],
+                integer=True,
+            ),
+            column(
+                "cost",
+                [(0.1, -INF, 0.30000000000000004), (1e-7, 0, 1), (NAN, 1, 2), (2, 1, 3), (2, 1, 3)],
+            ),
         )
     )
 
@@ -337,9 +416,9 @@ def test_csv() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4))
 def test_csv_reads_back_whatever_the_keys_hold(keys: list[str]) -> None:
     a = Answer((KeyColumn("k", tuple(keys)), column("n", [(7, 5, 9)] * len(keys), integer=True)))
-    assert list(csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))) == [["k", "n", "n_low", "n_high"]] + [
-        [k, "7", "5", "9"] for k in keys
-    ]
+    assert list(csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))) == [
+        ["k", "n", "n_low", "n_high"]
+    ] + [[k, "7", "5", "9"] for k in keys]
 
 
 @UNHURRIED
@@ -352,15 +431,31 @@ def test_no_text_of_a_csv_is_a_formula(key: str) -> None:
     assert numbers == ["-7", "-9", "-5"]
 
 
-@pytest.mark.parametrize("key", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r\n=1", "\uff1d1"])
+@pytest.mark.parametrize(
+    "key", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r\n=1", "\uff1d1"]
+)
 def test_formulas_in_keys_and_names_get_an_apostrophe_unless_asked(key: str) -> None:
     a = Answer((KeyColumn(key, (key, None)), column("n", [(7, 5, 9)] * 2)))
-    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(), newline=""))] == [f"'{key}", f"'{key}", ""]
-    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))] == [key, key, ""]
+    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(), newline=""))] == [
+        f"'{key}",
+        f"'{key}",
+        "",
+    ]
+    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))] == [
+        key,
+        key,
+        "",
+    ]
 
 
 def test_csv_of_moments_and_fractions_and_of_no_rows() -> None:
-    a = Answer((KeyColumn("at", (datetime(2024, 1, 2, 3, 4),)), KeyColumn("x", (Fraction(1, 2),)), column("n", [(1, 0, 2)])))
+    a = Answer(
+        (
+            KeyColumn("at", (datetime(2024, 1, 2, 3, 4),)),
+            KeyColumn("x", (Fraction(1, 2),)),
+            column("n", [(1, 0, 2)]),
+        )
+    )
     assert a.to_csv().splitlines()[1] == "2024-01-02T03:04:00,0.5,1.0,0.0,2.0"
     assert a.take(np.array([], np.intp)).to_csv() == "at,x,n,n_low,n_high\n"
     assert a.take(np.array([], np.intp)).to_records_json() == "[]"

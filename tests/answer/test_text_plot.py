@@ -66,7 +66,9 @@ def test_a_peak_between_two_columns_is_not_lost() -> None:
 
 @settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.sampled_from([40, 80, 120]))
-def test_the_numbers_of_the_axis_stand_below_their_marks(low: float, size: float, width: int) -> None:
+def test_the_numbers_of_the_axis_stand_below_their_marks(
+    low: float, size: float, width: int
+) -> None:
     picture = curves([low, low + size], [1, 1], [1, 1], width=width, height=2)
     ruler, numbers = picture.split("\n")[-2:]
     assert len(ruler) == width
@@ -89,7 +91,13 @@ def test_the_axis_of_a_count() -> None:
 
 def test_bars_are_as_long_as_their_shares() -> None:
     drawn = bars(
-        [Bar("a", 1.0, "1"), Bar("bb", 0.5, "1/2"), Bar("c", 0.25, "1/4", filled=False), Bar("d", 0, "0")], width=25
+        [
+            Bar("a", 1.0, "1"),
+            Bar("bb", 0.5, "1/2"),
+            Bar("c", 0.25, "1/4", filled=False),
+            Bar("d", 0, "0"),
+        ],
+        width=25,
     )
     assert drawn.split("\n") == [
         " a  ████████████████    1",

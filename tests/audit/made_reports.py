@@ -61,7 +61,13 @@ VIOLATED = Report(
     relation="numbers that differ by at most 1 (assumed)",
     facts=(("runs", "1,000,000"), ("events tried", "42"), ("seconds", "3.1")),
     notes=("The mechanism was called in batches.",),
-    grids=(Grid("Bounds", ("event", "with", "without"), (("last bit 0", "0.31", "0.046"), ("above 3.5", "0.2", "0.19"))),),
+    grids=(
+        Grid(
+            "Bounds",
+            ("event", "with", "without"),
+            (("last bit 0", "0.31", "0.046"), ("above 3.5", "0.2", "0.19")),
+        ),
+    ),
     figures=(OUTPUTS, PROFILE, NAMED),
     version="0.1.0",
     created="2025-11-15",
@@ -103,7 +109,12 @@ EXACT = Report(
     epsilon_lower=0.98,
 )
 NO_EPSILON = replace(
-    EXACT, name="n leaks", verdict=Verdict.VIOLATED, epsilon_lower=math.inf, delta_lower=0.5, figures=(NAMED,)
+    EXACT,
+    name="n leaks",
+    verdict=Verdict.VIOLATED,
+    epsilon_lower=math.inf,
+    delta_lower=0.5,
+    figures=(NAMED,),
 )
 SCRIPT = "<script>alert('x')</script>"
 HOSTILE = Report(
@@ -122,7 +133,13 @@ HOSTILE = Report(
     notes=(SCRIPT,),
     grids=(Grid(SCRIPT, (SCRIPT,), ((SCRIPT,),)),),
     figures=(
-        Figure(SCRIPT, SCRIPT, SCRIPT, (Series(SCRIPT, (0.0, 1.0), (1.0, math.inf)),), ticks=(SCRIPT, SCRIPT)),
+        Figure(
+            SCRIPT,
+            SCRIPT,
+            SCRIPT,
+            (Series(SCRIPT, (0.0, 1.0), (1.0, math.inf)),),
+            ticks=(SCRIPT, SCRIPT),
+        ),
         Figure("none", "x", "y", ()),
         Figure("one point", "x", "y", (Series("s", (3.0,), (2.0,)),), kind="bars"),
         Figure("flat", "x", "y", (Series("s", (1.0, 2.0), (0.0, 0.0)),), log_y=True),

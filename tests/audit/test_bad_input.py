@@ -31,7 +31,9 @@ RNG = np.random.default_rng(5)
 
 
 def audit(mechanism: Any, *data: Any, **named: Any) -> Report:
-    report = so.audit(mechanism, *data, **{"epsilon": 1, "samples": 1000, "workers": 1, "seconds": 30, **named})
+    report = so.audit(
+        mechanism, *data, **{"epsilon": 1, "samples": 1000, "workers": 1, "seconds": 30, **named}
+    )
     assert isinstance(report, Report)
     assert report.summary
     assert Report.from_json(report.to_json()).verdict is report.verdict
@@ -131,7 +133,10 @@ def test_trouble_on_one_input_only_is_evidence(name: str, workers: int) -> None:
 
 
 def test_processes_that_die_are_reported() -> None:
-    for death, words in ((lambda x: os._exit(3), "exit code 3"), (lambda x: os.kill(os.getpid(), 11), "SIGSEGV")):
+    for death, words in (
+        (lambda x: os._exit(3), "exit code 3"),
+        (lambda x: os.kill(os.getpid(), 11), "SIGSEGV"),
+    ):
         report = audit(death, 0, 1, workers=2)
         assert report.verdict is UNDECIDED
         assert words in report.summary
@@ -162,7 +167,9 @@ def test_a_mechanism_that_hangs_is_cut_off(workers: int) -> None:
         (object(), 3, None, "no relation"),
     ],
 )
-def test_inputs_that_are_not_neighbours_are_never_passed(d1: Any, d2: Any, neighbors: Any, words: str) -> None:
+def test_inputs_that_are_not_neighbours_are_never_passed(
+    d1: Any, d2: Any, neighbors: Any, words: str
+) -> None:
     """The mechanism is as private as can be; it must not pass on a pair that proves nothing."""
     report = audit(lambda x: noise(), d1, d2, neighbors=neighbors)
     assert report.verdict is UNDECIDED
@@ -236,7 +243,11 @@ def test_a_search_finds_what_one_pair_hides() -> None:
     """The sum of rows without a clip is betrayed by a row that nobody excluded; inside a domain it is private."""
 
     def total(rows: Any) -> Any:
-        return round(float(np.sum(rows)) + 10 * RNG.laplace()) if np.isfinite(np.sum(rows)) else math.nan
+        return (
+            round(float(np.sum(rows)) + 10 * RNG.laplace())
+            if np.isfinite(np.sum(rows))
+            else math.nan
+        )
 
     assert audit(total, neighbors="add_remove", samples=4000).verdict is VIOLATED
     assert audit(total, neighbors="add_remove", samples=4000, domain=(0, 1)).passed
@@ -266,7 +277,12 @@ def test_exact_checks_refuse_the_same_claims(wrong: Any) -> None:
 def test_what_an_adversary_found() -> None:
     """Leaks that once passed, and numbers that once crashed."""
     masked = so.audit(
-        lambda d: np.ma.array([float(RNG.integers(3)), 0.0], mask=[0, d]), 0, 1, epsilon=1, samples=2000, workers=1
+        lambda d: np.ma.array([float(RNG.integers(3)), 0.0], mask=[0, d]),
+        0,
+        1,
+        epsilon=1,
+        samples=2000,
+        workers=1,
     )
     assert masked.verdict is Verdict.VIOLATED
     left = iter(range(200))

@@ -42,8 +42,18 @@ def lattice_laplace(epsilon: float, seed: int = 6) -> Batch:
     return mechanism
 
 
-def audit(mechanism: Any, d1: Any = 0, d2: Any = 1, *, epsilon: Any = 1, samples: int = 40_000, **more: Any) -> Report:
-    return black_box(mechanism, d1, d2, epsilon=epsilon, samples=samples, workers=more.pop("workers", 1), **more)
+def audit(
+    mechanism: Any,
+    d1: Any = 0,
+    d2: Any = 1,
+    *,
+    epsilon: Any = 1,
+    samples: int = 40_000,
+    **more: Any,
+) -> Report:
+    return black_box(
+        mechanism, d1, d2, epsilon=epsilon, samples=samples, workers=more.pop("workers", 1), **more
+    )
 
 
 def test_a_right_mechanism() -> None:
@@ -53,8 +63,16 @@ def test_a_right_mechanism() -> None:
     assert "output" in report.witness.lower()
     assert report.pair == ("0", "1")
     assert report.relation
-    assert {name for name, _ in report.facts} >= {"training runs", "final runs", "seconds", "workers"}
-    assert [figure.title for figure in report.figures] == ["Outputs on the two inputs", "Privacy profile"]
+    assert {name for name, _ in report.facts} >= {
+        "training runs",
+        "final runs",
+        "seconds",
+        "workers",
+    }
+    assert [figure.title for figure in report.figures] == [
+        "Outputs on the two inputs",
+        "Privacy profile",
+    ]
     assert "not a proof" in report.summary
     assert report.confidence == SURE
 
@@ -66,7 +84,9 @@ def test_five_per_cent_too_much_is_found() -> None:
     assert "1.0" in report.summary
 
 
-@pytest.mark.parametrize("mechanism", [so.Laplace(1), so.RandomizedResponse(Fraction(1, 2)), so.Laplace(1, step=0.5)])
+@pytest.mark.parametrize(
+    "mechanism", [so.Laplace(1), so.RandomizedResponse(Fraction(1, 2)), so.Laplace(1, step=0.5)]
+)
 def test_a_sordino_mechanism_itself(mechanism: Any) -> None:
     report = audit(mechanism, confidence=SURE)
     assert report.passed
@@ -112,16 +132,31 @@ def interaction(rng: np.random.Generator) -> Batch:
 
 BROKEN: dict[str, tuple[Batch, str]] = {
     "parity": (seeded(lambda g: lambda d: 2 * int(g.integers(500)) + d), "odd number"),
-    "none": (seeded(lambda g: lambda d: None if d and g.random() < 0.1 else float(g.integers(9))), "None"),
-    "text": (seeded(lambda g: lambda d: "high" if g.random() < 0.2 + 0.6 * d else "low"), "The output is"),
-    "nan": (seeded(lambda g: lambda d: math.nan if d and g.random() < 0.1 else float(g.integers(9))), "NaN"),
+    "none": (
+        seeded(lambda g: lambda d: None if d and g.random() < 0.1 else float(g.integers(9))),
+        "None",
+    ),
+    "text": (
+        seeded(lambda g: lambda d: "high" if g.random() < 0.2 + 0.6 * d else "low"),
+        "The output is",
+    ),
+    "nan": (
+        seeded(lambda g: lambda d: math.nan if d and g.random() < 0.1 else float(g.integers(9))),
+        "NaN",
+    ),
     "length": (seeded(lambda g: lambda d: [1] * (int(g.integers(1, 4)) + 2 * d)), ""),
     "type": (seeded(lambda g: lambda d: 1.0 if d and g.random() < 0.5 else 1), "type"),
-    "keys": (seeded(lambda g: lambda d: {"a": 1, **({"b": 1} if d and g.random() < 0.3 else {})}), ""),
+    "keys": (
+        seeded(lambda g: lambda d: {"a": 1, **({"b": 1} if d and g.random() < 0.3 else {})}),
+        "",
+    ),
     "raises": (seeded(lambda g: lambda d: 1 / (g.random() > 0.1 * d)), ""),
     "difference": (seeded(shared_noise), "distance of"),
     "sum": (seeded(cancelling_noise), "um of the numbers"),
-    "wide ints": (seeded(lambda g: lambda d, *, size: (g.integers(0, 2**40, size) << 20) + 2**60 + d), ""),
+    "wide ints": (
+        seeded(lambda g: lambda d, *, size: (g.integers(0, 2**40, size) << 20) + 2**60 + d),
+        "",
+    ),
     "fractions": (seeded(lambda g: lambda d: Fraction(int(g.integers(900)), 2 + d)), ""),
     "pattern": (seeded(flags), ""),
     "uniform shift": (seeded(lambda g: lambda d, *, size: d + g.uniform(0, 4, size)), "output"),
@@ -140,7 +175,9 @@ def test_what_tells_inputs_apart(name: str) -> None:
 
 def test_independent_coordinates_add_up() -> None:
     rng = np.random.default_rng(1)
-    report = audit(lambda d, *, size: rng.random((size, 20)) < 0.5 + 0.1 * d, epsilon=1, samples=60_000)
+    report = audit(
+        lambda d, *, size: rng.random((size, 20)) < 0.5 + 0.1 * d, epsilon=1, samples=60_000
+    )
     assert report.verdict is Verdict.VIOLATED
 
 
@@ -164,7 +201,12 @@ def test_the_search_cannot_be_fooled_by_training() -> None:
     """Nothing tells these inputs apart but chance, and there is much of it: a thousand rare outputs."""
     rngs = [np.random.default_rng(i) for i in range(2)]
     for workers in (1, 2):
-        report = audit(lambda d, *, size: rngs[d].integers(1000, size=size), epsilon=0, workers=workers, confidence=SURE)
+        report = audit(
+            lambda d, *, size: rngs[d].integers(1000, size=size),
+            epsilon=0,
+            workers=workers,
+            confidence=SURE,
+        )
         assert report.epsilon_lower == 0
         assert report.passed
 
@@ -195,7 +237,9 @@ def test_the_search_for_neighbours() -> None:
     def only_the_last(data: Any, *, size: int) -> Any:
         return data[-1] + rng.geometric(0.9, size) - rng.geometric(0.9, size)
 
-    report = black_box(only_the_last, epsilon=1, samples=60_000, neighbors="answers", length=4, workers=1)
+    report = black_box(
+        only_the_last, epsilon=1, samples=60_000, neighbors="answers", length=4, workers=1
+    )
     assert report.verdict is Verdict.VIOLATED
     tried = {grid.title: grid for grid in report.grids}["Inputs tried"]
     assert len(tried.rows) >= 8
@@ -297,7 +341,11 @@ def test_inputs_are_left_alone() -> None:
 
 def test_progress_is_told_and_rises() -> None:
     told = list[tuple[float, str]]()
-    audit(lattice_laplace(1.0), samples=20_000, progress=lambda done, words: told.append((done, words)))
+    audit(
+        lattice_laplace(1.0),
+        samples=20_000,
+        progress=lambda done, words: told.append((done, words)),
+    )
     shares = [done for done, _ in told]
     assert shares == sorted(shares)
     assert 0 <= shares[0]

@@ -26,7 +26,9 @@ ALPHAS = (0.5, 0.05, 0.0005, 1e-12)
 
 def at_least(runs: int, hits: int, p: Fraction) -> Fraction:
     """P[at least `hits` of `runs`], exactly."""
-    return sum((comb(runs, j) * p**j * (1 - p) ** (runs - j) for j in range(hits, runs + 1)), Fraction(0))
+    return sum(
+        (comb(runs, j) * p**j * (1 - p) ** (runs - j) for j in range(hits, runs + 1)), Fraction(0)
+    )
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -35,7 +37,9 @@ def test_ends_are_safe_and_tight(runs: int, alpha: float) -> None:
     for hits in range(runs + 1):
         low, high = (Fraction(f(hits, runs, alpha)) for f in (least_probability, most_probability))
         assert at_least(runs, hits, low) <= Fraction(alpha) or hits == low == 0
-        assert at_least(runs, runs - hits, 1 - high) <= Fraction(alpha) or (hits == runs and high == 1)
+        assert at_least(runs, runs - hits, 1 - high) <= Fraction(alpha) or (
+            hits == runs and high == 1
+        )
         if hits:
             assert at_least(runs, hits, low * Fraction(1.000001)) > Fraction(alpha)
         if hits < runs:
@@ -47,7 +51,9 @@ def test_ends_are_safe_and_tight(runs: int, alpha: float) -> None:
 def test_coverage_is_exact_for_every_parameter(runs: int) -> None:
     """The chance that an end is on the wrong side of the truth, summed exactly over all outcomes."""
     alpha = Fraction(1, 20)
-    ends = [(least_probability(k, runs, 0.05), most_probability(k, runs, 0.05)) for k in range(runs + 1)]
+    ends = [
+        (least_probability(k, runs, 0.05), most_probability(k, runs, 0.05)) for k in range(runs + 1)
+    ]
     for p in (Fraction(i, 97) for i in range(1, 97)):
         law = [comb(runs, k) * p**k * (1 - p) ** (runs - k) for k in range(runs + 1)]
         assert sum(mass for mass, (low, _) in zip(law, ends, strict=True) if low > p) <= alpha
@@ -57,7 +63,14 @@ def test_coverage_is_exact_for_every_parameter(runs: int) -> None:
 @pytest.mark.parametrize("alpha", [0.05, 1e-9])
 @pytest.mark.parametrize(
     ("hits", "runs"),
-    [(7, 10**8), (5 * 10**7, 10**8), (123_456, 10**6), (10**8 - 5, 10**8), (1, 10**8), (4_500_000, 9_000_000)],
+    [
+        (7, 10**8),
+        (5 * 10**7, 10**8),
+        (123_456, 10**6),
+        (10**8 - 5, 10**8),
+        (1, 10**8),
+        (4_500_000, 9_000_000),
+    ],
 )
 def test_ends_of_many_runs(hits: int, runs: int, alpha: float) -> None:
     before = ctx.prec
@@ -111,7 +124,15 @@ def test_what_is_predicted_is_near_what_is_certified() -> None:
 
 
 def test_luck_with_few_runs_is_not_promising() -> None:
-    few = predicted(np.array([5.0, 50_000.0]), np.array([0.0, 40_000.0]), (10**5, 10**5), (10**6, 10**6), 0.001, 0.0, 2.0)
+    few = predicted(
+        np.array([5.0, 50_000.0]),
+        np.array([0.0, 40_000.0]),
+        (10**5, 10**5),
+        (10**6, 10**6),
+        0.001,
+        0.0,
+        2.0,
+    )
     assert few[0] < few[1]
 
 
@@ -119,7 +140,12 @@ def test_luck_with_few_runs_is_not_promising() -> None:
 def test_the_ratio_of_pairs_covers_exactly(alpha: Fraction) -> None:
     """The chance that the bound is above the true ratio, summed exactly over all outcomes of ten pairs."""
     runs = 10
-    outcomes = [(a, b, c) for a in range(runs + 1) for b in range(runs + 1 - a) for c in range(runs + 1 - a - b)]
+    outcomes = [
+        (a, b, c)
+        for a in range(runs + 1)
+        for b in range(runs + 1 - a)
+        for c in range(runs + 1 - a - b)
+    ]
     ends = {(a, b, c): ratio_lower(a, b, a + c, runs, float(alpha)) for a, b, c in outcomes}
     assert max(ends.values()) > 1
     for i, j in ((1, 1), (2, 1), (1, 2), (5, 5), (9, 3), (11, 1), (12, 12), (12, 6), (6, 3)):
@@ -129,7 +155,13 @@ def test_the_ratio_of_pairs_covers_exactly(alpha: Fraction) -> None:
         for (a, b, c), end in ends.items():
             if end > p / q:
                 ways = comb(runs, a) * comb(runs - a, b) * comb(runs - a - b, c)
-                wrong += ways * cells[0] ** a * cells[1] ** b * cells[2] ** c * cells[3] ** (runs - a - b - c)
+                wrong += (
+                    ways
+                    * cells[0] ** a
+                    * cells[1] ** b
+                    * cells[2] ** c
+                    * cells[3] ** (runs - a - b - c)
+                )
         assert wrong <= alpha, (p, q)
 
 
@@ -139,7 +171,9 @@ def test_pairs_say_more_than_two_ends_and_as_much_as_predicted(p: float, q: floa
     here, there = round(n * p * (1 - q)), round(n * q * (1 - p))
     found = math.log(ratio_lower(here, there, round(n * p), n, alpha))
     ends = epsilon_lower(
-        least_probability(round(n * p), n, alpha / 2), most_probability(round(n * q), n, alpha / 2), Fraction(0)
+        least_probability(round(n * p), n, alpha / 2),
+        most_probability(round(n * q), n, alpha / 2),
+        Fraction(0),
     )
     expected = float(predicted_jointly(n * p, n * q, (n, n), n, alpha, 0.0))
     assert ends < found < math.log(p / q)

@@ -27,7 +27,10 @@ GOAL = Goal((5_000_000, 5_000_000), 0.1, 0.0, True)
 def found() -> Found:
     """Two coordinates, of which the second moves."""
     rng = np.random.default_rng(11)
-    first, second = (encode(np.add(rng.laplace(scale=8, size=(20_000, 2)).round(), [0, shift])) for shift in (0, 4))
+    first, second = (
+        encode(np.add(rng.laplace(scale=8, size=(20_000, 2)).round(), [0, shift]))
+        for shift in (0, 4)
+    )
     return train(first, second, GOAL)
 
 
@@ -43,15 +46,24 @@ def counted(rivals: Contest, runs: int, above: list[float]) -> Reading:
 
 
 @pytest.mark.parametrize(("hits", "misses"), [(25, 8), (40, 12)])
-def test_a_rare_event_that_looks_telling_by_chance_is_not_chosen(found: Found, hits: int, misses: int) -> None:
+def test_a_rare_event_that_looks_telling_by_chance_is_not_chosen(
+    found: Found, hits: int, misses: int
+) -> None:
     """Of a million runs, a few seem to tell 1.1 or 1.2 at 3 or 4 errors; 50,000 against 47,500 tell 0.05, at 8 errors."""
-    rivals = Contest(contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2]))
-    first, second = counted(rivals, 10**6, [0.05, hits / 1e6]), counted(rivals, 10**6, [0.0475, misses / 1e6])
+    rivals = Contest(
+        contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2])
+    )
+    first, second = (
+        counted(rivals, 10**6, [0.05, hits / 1e6]),
+        counted(rivals, 10**6, [0.0475, misses / 1e6]),
+    )
     above = [rivals.above(reading) for reading in (first, second)]
     real, rare = room._events(rivals, above, (10**6, 10**6), GOAL)
     assert 0.03 < real.predicted < 0.06
     assert rare.predicted < 0.01
-    assert GOAL.predicted(hits, misses, (10**6, 10**6), 1.0) > 0.3, "caution by a standard error would take it"
+    assert GOAL.predicted(hits, misses, (10**6, 10**6), 1.0) > 0.3, (
+        "caution by a standard error would take it"
+    )
 
 
 def test_a_certain_loss_is_believed_as_it_is(found: Found) -> None:
@@ -59,12 +71,16 @@ def test_a_certain_loss_is_believed_as_it_is(found: Found) -> None:
     rivals = Contest(contest(found).scores[:1], (contest(found).edges[0][:1],))
     above = [rivals.above(counted(rivals, 10**6, [part])) for part in (0.2, 0.1)]
     (event,) = room._events(rivals, above, (10**6, 10**6), GOAL)
-    assert event.predicted == pytest.approx(float(GOAL.predicted(2e5, 1e5, (10**6, 10**6), 1.0)), abs=1e-3)
+    assert event.predicted == pytest.approx(
+        float(GOAL.predicted(2e5, 1e5, (10**6, 10**6), 1.0)), abs=1e-3
+    )
 
 
 def test_a_careful_choice_stands_beside_a_rare_event(found: Found) -> None:
     """Laplace noise tells as much by rare events as by frequent ones: of many rare ones the best is a chance find."""
-    rivals = Contest(contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2]))
+    rivals = Contest(
+        contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2])
+    )
     first, second = (table.take(slice(0, 5)) for table in found.held)
     runs, few = 1_300_000, dataclasses.replace(found, held=(first, second))
     readings = (
@@ -81,7 +97,9 @@ def test_a_careful_choice_stands_beside_a_rare_event(found: Found) -> None:
 
 def test_no_contest_ends_with_rare_events_alone(found: Found) -> None:
     """In 3 of 100 contests over Laplace noise, epsilon 0.1, a rare event won that then showed 0.09 or less, or nothing."""
-    edges = np.unique(np.concatenate([np.linspace(-4, 4, 127), np.geomspace(4, 9, 32), -np.geomspace(4, 9, 32)]))
+    edges = np.unique(
+        np.concatenate([np.linspace(-4, 4, 127), np.geomspace(4, 9, 32), -np.geomspace(4, 9, 32)])
+    )
     rivals = Contest(contest(found).scores[:1], (edges,))
     laws = [laplace.cdf(edges, loc=centre) for centre in (0.1, 0.0)]
     cells = [np.diff(np.concatenate([[0], law, [1]])) for law in laws]
@@ -103,9 +121,15 @@ def test_no_contest_ends_with_rare_events_alone(found: Found) -> None:
 
 
 def test_where_nothing_is_certain_evidence_decides(found: Found) -> None:
-    rivals = Contest(contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2]))
-    above = [rivals.above(counted(rivals, 10_000, parts)) for parts in ([0.0522, 0.0], [0.0475, 0.0])]
-    weak, never = room._events(rivals, above, (10_000, 10_000), Goal((20_000, 20_000), 0.001, 0.0, False))
+    rivals = Contest(
+        contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2])
+    )
+    above = [
+        rivals.above(counted(rivals, 10_000, parts)) for parts in ([0.0522, 0.0], [0.0475, 0.0])
+    ]
+    weak, never = room._events(
+        rivals, above, (10_000, 10_000), Goal((20_000, 20_000), 0.001, 0.0, False)
+    )
     assert never.predicted <= weak.predicted < 0
 
 
@@ -113,7 +137,9 @@ def test_scores_that_order_runs_alike_compete_once(found: Found) -> None:
     rivals = contest(found)
     assert 2 <= len(rivals.scores) <= 10
     held = [Binned(table) for table in found.held]
-    orders = [tuple(np.argsort(score.of(held[0]), kind="stable").tolist()) for score in rivals.scores]
+    orders = [
+        tuple(np.argsort(score.of(held[0]), kind="stable").tolist()) for score in rivals.scores
+    ]
     assert len(set(orders)) == len(orders)
 
 
@@ -130,7 +156,9 @@ def test_counts_are_those_of_the_events(found: Found) -> None:
     assert done.event.predicted >= 0.99 * max(event.predicted for event in done.tried)
 
 
-def test_the_event_is_chosen_on_runs_that_training_did_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_event_is_chosen_on_runs_that_training_did_not_see(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every run is drawn for training, counted in the contest, or counted at the end, and the report says how many."""
     asked: list[tuple[str, int]] = []
     tally, draw = Alone.tally, Alone.draw

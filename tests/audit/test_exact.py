@@ -87,28 +87,45 @@ def test_law_sum_and_loss_agree_at_many_parameters(seed: int) -> None:
 
 
 @noises
-def test_the_smallest_epsilon_inverts_the_smallest_delta(mechanism: Additive, sensitivity: int) -> None:
+def test_the_smallest_epsilon_inverts_the_smallest_delta(
+    mechanism: Additive, sensitivity: int
+) -> None:
     found, loss = pair(mechanism, sensitivity), mechanism.loss(sensitivity)
-    for delta in (Fraction(1, 10), Fraction(1, 1000), Fraction(1, 10**6), Fraction(1, 10**30), Fraction(1, 10**320)):
+    for delta in (
+        Fraction(1, 10),
+        Fraction(1, 1000),
+        Fraction(1, 10**6),
+        Fraction(1, 10**30),
+        Fraction(1, 10**320),
+    ):
         low, high = found.epsilon_bounds(delta)
         assert 0 <= low <= high <= low + 8 * math.ulp(low)
         assert low <= max(0.0, loss.epsilon(delta))
         if low > 0:
             assert exceeds(lambda e=Fraction(low) * PERCENT: found.delta_ball(e), delta) is True  # type: ignore[misc]
-        assert exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta) is False  # type: ignore[misc]
+        assert (
+            exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta)
+            is False
+        )  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("step", [1, Fraction(1, 2), Fraction(1, 2**20)])
 @pytest.mark.parametrize("scale", [Fraction(1, 3), 1, Fraction(22, 7), 1000])
-def test_pure_epsilon_of_rounded_laplace_noise_is_exactly_sensitivity_over_scale(scale: Fraction, step: Fraction) -> None:
+def test_pure_epsilon_of_rounded_laplace_noise_is_exactly_sensitivity_over_scale(
+    scale: Fraction, step: Fraction
+) -> None:
     mechanism = so.Laplace(scale, step)
     truth = 2 / Fraction(scale)
     report = exact(mechanism, epsilon=truth, sensitivity=2)
     assert report.passed
     assert report.confidence is None
-    assert report.epsilon_lower <= truth <= Fraction(report.epsilon_lower) * (1 + Fraction(1, 10**14))
+    assert (
+        report.epsilon_lower <= truth <= Fraction(report.epsilon_lower) * (1 + Fraction(1, 10**14))
+    )
     assert verdict(mechanism, epsilon=truth * PERCENT, sensitivity=2) == "VIOLATED"
-    assert verdict(mechanism, epsilon=truth * (1 - Fraction(1, 10**30)), sensitivity=2) == "VIOLATED"
+    assert (
+        verdict(mechanism, epsilon=truth * (1 - Fraction(1, 10**30)), sensitivity=2) == "VIOLATED"
+    )
 
 
 def test_rounded_gaussian_noise_has_no_pure_epsilon() -> None:
@@ -119,7 +136,9 @@ def test_rounded_gaussian_noise_has_no_pure_epsilon() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1.0, 1e-9), (3.0, 1e-6)])
-def test_calibrated_noise_keeps_its_claim_and_a_percent_less_does_not(epsilon: float, delta: float) -> None:
+def test_calibrated_noise_keeps_its_claim_and_a_percent_less_does_not(
+    epsilon: float, delta: float
+) -> None:
     fine = so.Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, step=2**-10)
     assert verdict(fine, epsilon=epsilon, delta=delta) == "HOLDS"
     assert verdict(fine, epsilon=0.99 * epsilon, delta=delta) == "VIOLATED"
@@ -141,7 +160,9 @@ def test_values_that_cannot_move_on_the_lattice_reveal_nothing() -> None:
     assert "whole steps" in report.notes[0]
 
 
-@pytest.mark.parametrize(("truth", "categories"), [(Fraction(3, 4), 2), (HALF, 3), (Fraction(9, 10), 5), (HALF, 1000)])
+@pytest.mark.parametrize(
+    ("truth", "categories"), [(Fraction(3, 4), 2), (HALF, 3), (Fraction(9, 10), 5), (HALF, 1000)]
+)
 def test_randomized_response(truth: Fraction, categories: int) -> None:
     mechanism = so.RandomizedResponse(truth, categories)
     needed = mechanism.loss().maximum()
@@ -156,7 +177,10 @@ def test_randomized_response(truth: Fraction, categories: int) -> None:
 
 def test_named_categories_are_named() -> None:
     report = exact(so.RandomizedResponse(Fraction(4, 5), ["yes", "no", "maybe"]), epsilon=1)
-    assert report.witness == "the output is 'yes': probability 0.8 under the truth 'yes', 0.1 under the truth 'no'"
+    assert (
+        report.witness
+        == "the output is 'yes': probability 0.8 under the truth 'yes', 0.1 under the truth 'no'"
+    )
 
 
 @pytest.mark.parametrize("odds", range(2, 60))
@@ -188,7 +212,10 @@ def test_two_laws_of_a_coin() -> None:
     report = exact(p, q, epsilon=1, name="two coins")
     assert report.name == "two coins"
     assert report.verdict is Verdict.VIOLATED
-    assert report.epsilon_lower == exact(so.RandomizedResponse(Fraction(3, 4)), epsilon=1).epsilon_lower
+    assert (
+        report.epsilon_lower
+        == exact(so.RandomizedResponse(Fraction(3, 4)), epsilon=1).epsilon_lower
+    )
     assert ("total variation distance", "0.5") in report.facts
     assert verdict(p, q, epsilon=Fraction(11, 10)) == "HOLDS"
 
@@ -203,7 +230,9 @@ def test_noisy_max_with_geometric_noise_has_the_epsilon_of_its_noise() -> None:
 
     p, q = law(noisy_max, (3, 3)), law(noisy_max, (4, 3))
     mass = [HALF ** (k + 1) for k in range(reach)] + [HALF**reach]
-    second_wins = sum((mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0))  # b > a, for a below the cut
+    second_wins = sum(
+        (mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0)
+    )  # b > a, for a below the cut
     assert q == {0: 1 - second_wins, 1: second_wins}
     assert p == {0: second_wins, 1: 1 - second_wins}
     odds = (1 - second_wins) / second_wins
@@ -227,7 +256,9 @@ def test_both_directions_count() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, Fraction(1, 1000), Fraction(1, 10), HALF, 1])
-def test_the_smallest_epsilon_of_finite_laws_equals_that_of_the_finite_loss(delta: Fraction) -> None:
+def test_the_smallest_epsilon_of_finite_laws_equals_that_of_the_finite_loss(
+    delta: Fraction,
+) -> None:
     p = (Fraction(1, 10), Fraction(2, 10), Fraction(3, 10), Fraction(4, 10))
     q = (Fraction(4, 10), Fraction(1, 10), Fraction(2, 10), Fraction(3, 10))
     promised = max(0.0, so.FiniteLoss(p, q).epsilon(delta))
@@ -274,7 +305,9 @@ def test_a_claim_within_the_bracket_of_a_sum_is_undecided() -> None:
 
 def test_a_loss_that_promises_too_much_is_never_passed() -> None:
     """A mistake in the loss, planted: the claim is generous, but law and loss contradict each other."""
-    with mock.patch.object(so.Laplace, "loss", lambda self, s: LaplaceLoss(Fraction(s) / self.scale * Fraction(8, 10))):
+    with mock.patch.object(
+        so.Laplace, "loss", lambda self, s: LaplaceLoss(Fraction(s) / self.scale * Fraction(8, 10))
+    ):
         report = exact(so.Laplace(1), epsilon=0.9, delta=0.5)
     assert report.verdict is Verdict.UNDECIDED
     assert "one of the two is wrong" in report.summary

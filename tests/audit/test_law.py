@@ -36,7 +36,9 @@ def two_sided(ratio: Fraction, reach: int) -> Any:
     return noise
 
 
-@pytest.mark.parametrize(("truth", "categories"), [(Fraction(3, 4), 2), (Fraction(1, 2), 3), (Fraction(7, 10), 5)])
+@pytest.mark.parametrize(
+    ("truth", "categories"), [(Fraction(3, 4), 2), (Fraction(1, 2), 3), (Fraction(7, 10), 5)]
+)
 def test_randomized_response_has_the_law_of_our_mechanism(truth: Fraction, categories: int) -> None:
     mechanism = so.RandomizedResponse(truth, categories)
     for value in range(categories):
@@ -71,15 +73,20 @@ def test_truncated_two_sided_geometric_noise() -> None:
 
 
 def test_choice_with_weights_and_a_certain_event_is_no_question() -> None:
-    assert law(lambda _, coin: coin.choice("abc", [1, 0, 3]), None) == {"a": Fraction(1, 4), "c": Fraction(3, 4)}
-    assert law(lambda _, coin: (coin.event(1), coin.event(0), coin.below(1), coin.choice("x")), None) == {
-        (True, False, 0, "x"): Fraction(1)
+    assert law(lambda _, coin: coin.choice("abc", [1, 0, 3]), None) == {
+        "a": Fraction(1, 4),
+        "c": Fraction(3, 4),
     }
+    assert law(
+        lambda _, coin: (coin.event(1), coin.event(0), coin.below(1), coin.choice("x")), None
+    ) == {(True, False, 0, "x"): Fraction(1)}
     assert law(lambda _, coin: coin.choice([3, 4]), None) == {3: HALF, 4: HALF}
 
 
 def test_outputs_that_are_not_numbers_are_one_output() -> None:
-    assert list(law(lambda _, coin: float("nan") if coin.event(0.5) else -float("nan"), None).values()) == [1]
+    assert list(
+        law(lambda _, coin: float("nan") if coin.event(0.5) else -float("nan"), None).values()
+    ) == [1]
 
 
 def test_a_loop_that_never_ends_is_refused() -> None:
@@ -127,7 +134,9 @@ def test_other_randomness_is_noticed() -> None:
     with pytest.raises(InvalidInput, match="instead of"):
         law(lambda _, coin: (coin.event(HALF), next(seen)), None)
     with pytest.raises(InvalidInput, match="decisions instead of"):
-        law(lambda _, coin: tuple(coin.event(HALF) for _ in range(2 if next(seen) % 2 else 4)), None)
+        law(
+            lambda _, coin: tuple(coin.event(HALF) for _ in range(2 if next(seen) % 2 else 4)), None
+        )
     data = [1, 2, 3]
     with pytest.raises(InvalidInput, match="must not change its data"):
         law(lambda rows, coin: coin.event(HALF) and rows.pop(), data)

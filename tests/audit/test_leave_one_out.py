@@ -20,7 +20,10 @@ def shop(neighbors: str = "add_remove", **rows: Any) -> so.Dataset:
     frames: dict[str, Any] = {
         "customers": {"id": [1, 2, 3, None]},
         "orders": {"id": ["a", "b", "c", "d", "e"], "customer": [1, 1, 2, 9, None]},
-        "lines": {"order_id": ["a", "a", "b", "c", "d", "e", "f", None], "amount": [1, 2, 3, 4, 5, 6, 7, 8]},
+        "lines": {
+            "order_id": ["a", "a", "b", "c", "d", "e", "f", None],
+            "amount": [1, 2, 3, 4, 5, 6, 7, 8],
+        },
         "staff": {"id": [1, 2], "amount": [3, 4]},
     } | rows
     sources = {name: {"source": pa.table(frame)} for name, frame in frames.items()}
@@ -30,7 +33,9 @@ def shop(neighbors: str = "add_remove", **rows: Any) -> so.Dataset:
         "lines": {"via": {"order_id": "orders.id"}, "columns": {"amount": AMOUNT}},
         "staff": {"unit": "id", "columns": {"amount": AMOUNT}, "neighbors": neighbors},
     }
-    return so.Dataset(tables={name: sources[name] | said[name] for name in said}, budget={"epsilon": 1})
+    return so.Dataset(
+        tables={name: sources[name] | said[name] for name in said}, budget={"epsilon": 1}
+    )
 
 
 def rows(dataset: so.Dataset, table: str) -> list[tuple[Any, ...]]:
@@ -39,7 +44,10 @@ def rows(dataset: so.Dataset, table: str) -> list[tuple[Any, ...]]:
 
 def test_every_row_has_its_owner_or_nobody() -> None:
     dataset = shop()
-    found = owners(dataset.tables.values(), {name: stored_rows(table) for name, table in dataset.tables.items()})
+    found = owners(
+        dataset.tables.values(),
+        {name: stored_rows(table) for name, table in dataset.tables.items()},
+    )
     one, two, nine = (("customer", (i,)) for i in (1, 2, 9))
     assert found["lines"] == [one, one, one, two, nine, None, None, None]
     assert found["orders"] == [one, one, two, nine, None]
@@ -70,7 +78,10 @@ def test_all_are_neighbours_and_pass_the_gate(neighbors: str, table: str) -> Non
     assert len(around.members) == around.persons > 1
     changed = 0
     for _, other in around.members:
-        if all(sorted(map(repr, rows(other, name))) == sorted(map(repr, rows(dataset, name))) for name in dataset.tables):
+        if all(
+            sorted(map(repr, rows(other, name))) == sorted(map(repr, rows(dataset, name)))
+            for name in dataset.tables
+        ):
             continue
         changed += 1
         assert check(dataset, other, None).ok
@@ -79,7 +90,10 @@ def test_all_are_neighbours_and_pass_the_gate(neighbors: str, table: str) -> Non
 
 
 def test_lines_of_two_persons_make_no_neighbours() -> None:
-    lines = {"order_id": ["a", "a", "b", "c", "d", "e", "f", None], "amount": [1, 2, 3, 4, 5, 6, 7, 8]}
+    lines = {
+        "order_id": ["a", "a", "b", "c", "d", "e", "f", None],
+        "amount": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
     one = {**lines, "amount": [1, 2, 0, 4, 5, 6, 7, 8]}
     two = {**lines, "amount": [1, 2, 0, 0, 5, 6, 7, 8]}
     orphan = {**lines, "amount": [1, 2, 0, 4, 5, 0, 0, 0]}

@@ -91,7 +91,11 @@ YES: list[tuple[Any, Any, Any]] = [
     ([True, False], [False, False], "replace"),
     ({"a": 2, "b": 1}, {"a": 1, "b": 2}, "replace"),
     (pa.table({"x": [1, 2]}), pa.table({"x": [2]}), "add_remove"),
-    (pa.table({"x": [1, None], "y": ["a", "b"]}), pa.table({"x": [1, 5], "y": ["a", "b"]}), "replace"),
+    (
+        pa.table({"x": [1, None], "y": ["a", "b"]}),
+        pa.table({"x": [1, 5], "y": ["a", "b"]}),
+        "replace",
+    ),
     (pa.array([1, 2]), pa.array([1]), "add_remove"),
     (pa.table({"x": [1]}), pd.DataFrame({"x": [1.0, 2.0]}), "add_remove"),
     (pd.DataFrame({"x": [1.0, NAN]}), pd.DataFrame({"x": [NAN]}), "add_remove"),
@@ -221,13 +225,20 @@ def test_equal_by_value_is_equal() -> None:
 
 def test_what_was_assumed_is_said() -> None:
     assert check(0, 1).relation == "two numbers at most 1 apart, assumed from the inputs"
-    assert check("a", "b").relation == "one person's answer, any two values, assumed from the inputs"
+    assert (
+        check("a", "b").relation == "one person's answer, any two values, assumed from the inputs"
+    )
     assert check([1, 2], [1]).relation == "rows, one added or removed, assumed from the inputs"
-    assert check([1, 2], [1, 3]).relation == "rows, one replaced by another, assumed from the inputs"
+    assert (
+        check([1, 2], [1, 3]).relation == "rows, one replaced by another, assumed from the inputs"
+    )
     assert check([1, 2, 3], [2, 3, 4.5 - 0.5]).relation.startswith("rows, one replaced")
     assert check([5, 6], [6, 7.5 - 0.5]).relation.startswith("rows, one replaced")
     assert check([5, 6, 9], [6, 5, 8]).relation.startswith("rows, one replaced")
-    assert check([5, 7, 9], [6, 8, 10]).relation == "exact answers, each moved by at most 1, assumed from the inputs"
+    assert (
+        check([5, 7, 9], [6, 8, 10]).relation
+        == "exact answers, each moved by at most 1, assumed from the inputs"
+    )
     assert check([1], [2], "replace").relation == "rows, one replaced by another"
 
 
@@ -281,28 +292,42 @@ def test_datasets_are_compared_by_person() -> None:
 def test_datasets_say_their_own_relation() -> None:
     one, two = ({"id": [1, 2], "age": [30, x]} for x in (40, 50))
     assert not check(dataset(one, unit="row"), dataset(two, unit="row")).ok
-    found = check(dataset(one, unit="row", neighbors="replace"), dataset(two, unit="row", neighbors="replace"))
+    found = check(
+        dataset(one, unit="row", neighbors="replace"), dataset(two, unit="row", neighbors="replace")
+    )
     assert found.relation == "persons, one replaced, as declared"
-    assert "declared" in check(dataset(one, unit="row"), dataset(two, unit="row", neighbors="replace")).problem
+    assert (
+        "declared"
+        in check(dataset(one, unit="row"), dataset(two, unit="row", neighbors="replace")).problem
+    )
 
 
 def test_rows_of_nobody_and_undeclared_columns_do_not_count() -> None:
     one = dataset({"id": [1, None], "age": [30, 40]}, unit="id")
     assert "equal" in check(one, dataset({"id": [1, None], "age": [30, 41]}, unit="id")).problem
-    assert "equal" in check(one, dataset({"id": [1], "age": [30], "extra": ["x"]}, unit="id")).problem
+    assert (
+        "equal" in check(one, dataset({"id": [1], "age": [30], "extra": ["x"]}, unit="id")).problem
+    )
 
 
 def test_public_tables_must_be_the_same() -> None:
     def both(city: str, ages: list[int]) -> so.Dataset:
         table = so.Table.declare(
-            pa.table({"id": list(range(len(ages))), "age": ages}), name="people", unit="id", columns=AGE
+            pa.table({"id": list(range(len(ages))), "age": ages}),
+            name="people",
+            unit="id",
+            columns=AGE,
         )
         names: dict[str, dict[str, Any]] = {
             "age": {"type": "int", "min": 0, "max": 110},
             "city": {"type": "category", "values": ["A", "B"]},
         }
         public = so.Table.declare(
-            pa.table({"age": [1], "city": [city]}), name="cities", columns=names, public=True, key=["age"]
+            pa.table({"age": [1], "city": [city]}),
+            name="cities",
+            columns=names,
+            public=True,
+            key=["age"],
         )
         return so.Dataset(tables={"people": table, "cities": public})
 
@@ -314,8 +339,14 @@ def test_files_are_read_and_compared(tmp_path: Any) -> None:
     for name, ages in (("one", [30, 40]), ("two", [30])):
         pyarrow.parquet.write_table(pa.table({"age": ages}), tmp_path / f"{name}.parquet")
         (tmp_path / f"{name}.csv").write_text("age\n" + "\n".join(map(str, ages)))
-    one, two = (so.Dataset(tmp_path / f"{name}.parquet", columns=AGE, unit="row", name="t") for name in ("one", "two"))
+    one, two = (
+        so.Dataset(tmp_path / f"{name}.parquet", columns=AGE, unit="row", name="t")
+        for name in ("one", "two")
+    )
     assert check(one, two).ok
-    three, four = (so.Dataset(tmp_path / f"{name}.csv", columns=AGE, unit="row", name="t") for name in ("one", "two"))
+    three, four = (
+        so.Dataset(tmp_path / f"{name}.csv", columns=AGE, unit="row", name="t")
+        for name in ("one", "two")
+    )
     assert check(three, four).ok
     assert not check(three, three).ok

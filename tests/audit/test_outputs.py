@@ -54,7 +54,10 @@ def test_numbers_and_vectors() -> None:
     assert table.columns[""].numbers.tolist() == [1.5, 2.5]
     assert table.columns[""].atoms is None
     table = encode(np.arange(6).reshape(3, 2))
-    assert {name: column.numbers.tolist() for name, column in table.columns.items()} == {"[0]": [0, 2, 4], "[1]": [1, 3, 5]}
+    assert {name: column.numbers.tolist() for name, column in table.columns.items()} == {
+        "[0]": [0, 2, 4],
+        "[1]": [1, 3, 5],
+    }
     assert list(encode(np.zeros((2, 2, 3))).columns) == [f"[{i}]" for i in range(6)]
 
 
@@ -91,7 +94,9 @@ def test_equal_outputs_and_only_those_are_equal_rows(values: list[Any]) -> None:
     codes = wholes(values + values)
     half = len(values)
     assert codes[:half] == codes[half:]
-    assert len(set(codes)) == len({f"{type(v)} {'odd' if isinstance(v, Odd) else repr(v)}" for v in values})
+    assert len(set(codes)) == len(
+        {f"{type(v)} {'odd' if isinstance(v, Odd) else repr(v)}" for v in values}
+    )
     one_by_one = concat([encode([value]) for value in values])
     assert one_by_one.size == half
     assert all(column.numbers.shape == (half,) for column in one_by_one.columns.values())
@@ -122,7 +127,11 @@ def test_missing_places() -> None:
 def test_types_are_part_of_the_shape() -> None:
     assert len(set(encode([1, 1.0, True, "1", None]).shape.tolist())) == 5
     assert len(set(encode([1, 2, 3]).shape.tolist())) == 1
-    assert encode(np.array([1.0])).shape[0] == encode([np.float64(1)]).shape[0] != encode([1.0]).shape[0]
+    assert (
+        encode(np.array([1.0])).shape[0]
+        == encode([np.float64(1)]).shape[0]
+        != encode([1.0]).shape[0]
+    )
     assert encode(np.zeros(1, np.float32)).shape[0] != encode(np.zeros(1)).shape[0]
     assert encode([{"a": 1, "b": 2}]).shape[0] != encode([{"b": 2, "a": 1}]).shape[0]
 

@@ -14,12 +14,28 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import sordino
-from audit.made_reports import HOLDS, HOSTILE, NAMED, OUTPUTS, PLAIN, PROFILE, REPORTS, SCRIPT, UNDECIDED, VIOLATED, ZOO
+from audit.made_reports import (
+    HOLDS,
+    HOSTILE,
+    NAMED,
+    OUTPUTS,
+    PLAIN,
+    PROFILE,
+    REPORTS,
+    SCRIPT,
+    UNDECIDED,
+    VIOLATED,
+    ZOO,
+)
 from sordino.audit.reporting import figures
 from sordino.audit.reporting.figures import drawing
 from sordino.audit.reporting.report import Dossier, Figure, Report, Series
 
-MADE: dict[str, Report | Dossier] = {**{r.name[:20]: r for r in REPORTS}, "plain": PLAIN, "zoo": ZOO}
+MADE: dict[str, Report | Dossier] = {
+    **{r.name[:20]: r for r in REPORTS},
+    "plain": PLAIN,
+    "zoo": ZOO,
+}
 STYLE = (Path(sordino.__file__).parent / "audit" / "reporting" / "page.css").read_text()
 VOID = {"meta", "br"}
 
@@ -64,9 +80,22 @@ def test_a_page_is_whole_and_needs_nothing_else(name: str) -> None:
     page = page_of(name)
     read = Reader(page)
     assert page.startswith("<!DOCTYPE html>")
-    assert not {"script", "link", "img", "iframe", "object", "form", "use", "image", "foreignobject"} & set(read.tags)
+    assert not {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "form",
+        "use",
+        "image",
+        "foreignobject",
+    } & set(read.tags)
     for _, attributes in read.found:
-        assert not any(name.startswith("on") or name == "src" or "href" in name != "href" for name in attributes)
+        assert not any(
+            name.startswith("on") or name == "src" or "href" in name != "href"
+            for name in attributes
+        )
         assert all((attributes.get("href") or "#").startswith("#") for _ in "x")
     outside = re.findall(r"https?://[^\"' <]+|url\(|@import", page)
     assert set(outside) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -92,7 +121,10 @@ def test_a_page_can_be_read_aloud(name: str) -> None:
 
 
 def test_nothing_is_markup_that_was_a_text() -> None:
-    for page in (HOSTILE.to_html(), replace(ZOO, title=SCRIPT, facts=((SCRIPT, SCRIPT),), notes=(SCRIPT,)).to_html()):
+    for page in (
+        HOSTILE.to_html(),
+        replace(ZOO, title=SCRIPT, facts=((SCRIPT, SCRIPT),), notes=(SCRIPT,)).to_html(),
+    ):
         assert "<script" not in page
         assert "alert('x')" not in re.sub(r"&lt;script(&gt;|>)alert\('x'\)", "", page)
         assert "&lt;script&gt;" in page
@@ -103,7 +135,15 @@ def test_nothing_is_markup_that_was_a_text() -> None:
 @pytest.mark.parametrize("report", [r for r in REPORTS if r is not HOSTILE], ids=lambda r: r.name)
 def test_everything_is_on_the_page(report: Report) -> None:
     text = Reader(report.to_html()).text
-    wanted = [report.name, report.summary, report.witness, report.relation, *report.notes, report.version, report.created]
+    wanted = [
+        report.name,
+        report.summary,
+        report.witness,
+        report.relation,
+        *report.notes,
+        report.version,
+        report.created,
+    ]
     wanted += [part for fact in report.facts for part in fact] + [*(report.pair or ())]
     wanted += [cell for grid in report.grids for row in grid.rows for cell in row]
     wanted += [f.title for f in report.figures] + [s.name for f in report.figures for s in f.series]
@@ -123,7 +163,12 @@ def test_verdicts_are_words_and_signs_not_colours_alone() -> None:
 def test_a_dossier_lists_what_is_wrong_first_and_links_to_each() -> None:
     page = ZOO.to_html()
     rows = re.findall(r'<a href="#report-(\d)">([^<]+)</a>', page)
-    assert rows == [("3", "missed"), ("1", "laplace"), ("2", "laplace-by-inversion"), ("4", "n leaks")]
+    assert rows == [
+        ("3", "missed"),
+        ("1", "laplace"),
+        ("2", "laplace-by-inversion"),
+        ("4", "n leaks"),
+    ]
     assert page.count("(WRONG)") == 1
     assert page.count("<article") == 4
 
@@ -131,16 +176,26 @@ def test_a_dossier_lists_what_is_wrong_first_and_links_to_each() -> None:
 def test_series_differ_in_more_than_colour() -> None:
     for figure in (OUTPUTS, PROFILE):
         picture = ET.fromstring(drawing(figure))
-        paths = [p.attrib for p in picture.iter() if p.tag.endswith("path") and p.attrib.get("stroke-width") == "2"]
+        paths = [
+            p.attrib
+            for p in picture.iter()
+            if p.tag.endswith("path") and p.attrib.get("stroke-width") == "2"
+        ]
         assert len({p.get("stroke-dasharray") for p in paths}) == len(figure.series)
-    texts = ["".join(part.itertext()) for part in ET.fromstring(drawing(NAMED)).iter() if part.tag.endswith("text")]
+    texts = [
+        "".join(part.itertext())
+        for part in ET.fromstring(drawing(NAMED)).iter()
+        if part.tag.endswith("text")
+    ]
     assert texts.index("first query") < texts.index("second query"), "places keep their order"
     assert texts.index("with") < texts.index("without"), "and series theirs"
 
 
 def test_a_name_is_never_read_as_an_expression() -> None:
     names = ("if", "datum.x", "'\"]})//", "\\", "{{x}}")
-    series = tuple(Series(name, (0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 3.0, 4.0, 5.0)) for name in names)
+    series = tuple(
+        Series(name, (0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 3.0, 4.0, 5.0)) for name in names
+    )
     kinds: tuple[Literal["bars", "lines"], ...] = ("bars", "lines")
     for kind in kinds:
         figure = Figure(names[0], names[1], names[2], series, kind, names)
@@ -192,6 +247,8 @@ def test_styles_stay_on_the_page() -> None:
     """A notebook shows the page among its own cells."""
     rules = re.findall(r"([^{}]+)\{", STYLE.replace("@media print {", "").replace("@page {", ""))
     assert len(rules) > 20
-    assert all(selector.strip().startswith(".so-audit") for rule in rules for selector in rule.split(","))
+    assert all(
+        selector.strip().startswith(".so-audit") for rule in rules for selector in rule.split(",")
+    )
     assert VIOLATED._repr_html_() == VIOLATED.to_html()
     assert ZOO._repr_html_() == ZOO.to_html()

@@ -17,7 +17,12 @@ from sordino.errors import InvalidInput
 
 RELATIONS = ["number", "answers", "histogram", "add_remove", "replace"]
 RANGES = [None, (0, 1), (0, 110), (0.0, 0.5), (-3.5, 7), (2**70, 2**70 + 10)]
-KINDS: list[list[Any]] = [["yes", "no"], ["a", "b", "c", "d", "e", "f", "g"], [("x", 1), ("y", 2)], [0, 1, 2]]
+KINDS: list[list[Any]] = [
+    ["yes", "no"],
+    ["a", "b", "c", "d", "e", "f", "g"],
+    [("x", 1), ("y", 2)],
+    [0, 1, 2],
+]
 
 
 def key(pair: Pair) -> Any:
@@ -27,7 +32,9 @@ def key(pair: Pair) -> Any:
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("domain", [*RANGES, *KINDS], ids=str)
-def test_all_pairs_are_different_neighbours_with_names(relation: str, length: int, domain: Any) -> None:
+def test_all_pairs_are_different_neighbours_with_names(
+    relation: str, length: int, domain: Any
+) -> None:
     if isinstance(domain, list) and relation not in ("add_remove", "replace"):
         with pytest.raises(InvalidInput, match="about numbers"):
             patterns(relation, length, domain)
@@ -86,13 +93,18 @@ def test_rows_that_real_data_may_hold_are_tried_unless_a_domain_excludes_them() 
 def test_empty_data_and_a_new_category_are_tried() -> None:
     assert any(len(pair.d1) == 0 for pair in patterns("add_remove", 3))
     assert any(len(pair.d1) == 0 for pair in patterns("add_remove", 3, ["a", "b"]))
-    assert any("b" not in pair.d1 and "b" in pair.d2 for pair in patterns("add_remove", 3, ["a", "b"]))
+    assert any(
+        "b" not in pair.d1 and "b" in pair.d2 for pair in patterns("add_remove", 3, ["a", "b"])
+    )
     assert any("b" not in pair.d1 and "b" in pair.d2 for pair in patterns("replace", 3, ["a", "b"]))
 
 
 def test_without_a_relation_pairs_are_of_single_values() -> None:
     assert patterns() == patterns("number")
-    assert [(pair.d1, pair.d2) for pair in patterns(domain=["a", "b", "c"])] == [("a", "b"), ("a", "c")]
+    assert [(pair.d1, pair.d2) for pair in patterns(domain=["a", "b", "c"])] == [
+        ("a", "b"),
+        ("a", "c"),
+    ]
     assert all(check(pair.d1, pair.d2).ok for pair in (*patterns(), *patterns(domain=["a", "b"])))
     assert patterns(so.Neighbors.REPLACE, 3)[0].name == patterns("replace", 3)[0].name
 
@@ -111,7 +123,19 @@ def test_lengths_are_whole_and_positive(length: Any) -> None:
 
 @pytest.mark.parametrize(
     "domain",
-    [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), (-1.7e308, 1.7e308), [], "ab", 5, ["a", "a"], {"a", "b"}, [1, 1.0]],
+    [
+        (1, 0),
+        (0, 0),
+        (0, math.inf),
+        (math.nan, 1),
+        (-1.7e308, 1.7e308),
+        [],
+        "ab",
+        5,
+        ["a", "a"],
+        {"a", "b"},
+        [1, 1.0],
+    ],
 )
 def test_domains_are_ranges_or_lists(domain: Any) -> None:
     with pytest.raises(InvalidInput, match="domain"):

@@ -54,26 +54,48 @@ def _same_bits() -> Iterator[None]:
 
 def table(persons: int) -> pa.Table:
     """Three rows for each person; the later ones have many more in one city."""
-    rows = [(i, 20 + 7 * i + j, "AB"[(i + j) % 2], CITIES[(i * j) % 6]) for i in range(persons) for j in range(3 + 2 * i)]
+    rows = [
+        (i, 20 + 7 * i + j, "AB"[(i + j) % 2], CITIES[(i * j) % 6])
+        for i in range(persons)
+        for j in range(3 + 2 * i)
+    ]
     columns = zip(*rows, strict=True) if rows else iter(((), (), (), ()))
     types = (pa.int64(), pa.int64(), pa.string(), pa.string())
     names = ("id", "age", "ward", "city")
-    return pa.table({n: pa.array(list(c), t) for n, c, t in zip(names, columns, types, strict=True)})
+    return pa.table(
+        {n: pa.array(list(c), t) for n, c, t in zip(names, columns, types, strict=True)}
+    )
 
 
 def dataset(source: Any, **changed: Any) -> Dataset:
-    own = {"source": source, "unit": "id", "max_rows_per_group": 2, "max_groups": 1, "columns": COLUMNS, **changed}
+    own = {
+        "source": source,
+        "unit": "id",
+        "max_rows_per_group": 2,
+        "max_groups": 1,
+        "columns": COLUMNS,
+        **changed,
+    }
     own = {key: value for key, value in own.items() if value is not None}
     return Dataset(tables={"visits": own, "wings": PUBLIC}, budget={"epsilon": 50, "delta": 1e-3})
 
 
 QUERIES = [
     ("SELECT COUNT(*) AS n, AVG(age) AS a, SUM(age) AS s FROM visits WHERE age > 30", {}),
-    ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 2 ORDER BY n DESC LIMIT 1", {}),
+    (
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 2 ORDER BY n DESC LIMIT 1",
+        {},
+    ),
     ("SELECT city, COUNT(DISTINCT id) AS n FROM visits GROUP BY city", {"delta": 1e-4}),
-    ("SELECT city, AVG(age) AS a FROM visits GROUP BY city ORDER BY a", {"delta": 1e-4, "mechanism": "gaussian"}),
+    (
+        "SELECT city, AVG(age) AS a FROM visits GROUP BY city ORDER BY a",
+        {"delta": 1e-4, "mechanism": "gaussian"},
+    ),
     ("SELECT MEDIAN(age) AS m, QUANTILE(age, 0.9) AS q FROM visits", {}),
-    ("SELECT wing, VARIANCE(age) AS v FROM visits JOIN wings ON visits.ward = wings.ward GROUP BY wing", {}),
+    (
+        "SELECT wing, VARIANCE(age) AS v FROM visits JOIN wings ON visits.ward = wings.ward GROUP BY wing",
+        {},
+    ),
     ("SELECT ward, STDDEV(age) AS v FROM visits GROUP BY ward", {"mechanism": "gaussian"}),
 ]
 
@@ -91,7 +113,9 @@ def test_right_queries_pass(query: str, cost: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("query", "cost"), QUERIES[:3])
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_leaving_persons_out(query: str, cost: dict[str, Any], relation: str) -> None:
-    report = replay(query, dataset(table(5), neighbors=relation), epsilon=1, tapes=1, persons=3, **cost)
+    report = replay(
+        query, dataset(table(5), neighbors=relation), epsilon=1, tapes=1, persons=3, **cost
+    )
     assert report.verdict is Verdict.HOLDS, report.summary
     assert report.relation.startswith("3 of 5 persons, each ")
     assert dict(report.facts)["neighbours compared"] == "3"
@@ -100,9 +124,15 @@ def test_leaving_persons_out(query: str, cost: dict[str, Any], relation: str) ->
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_leaving_rows_out(relation: str) -> None:
-    rows = dataset(table(3), unit="row", neighbors=relation, max_rows_per_group=None, max_groups=None)
+    rows = dataset(
+        table(3), unit="row", neighbors=relation, max_rows_per_group=None, max_groups=None
+    )
     report = replay(
-        "SELECT ward, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY ward", rows, epsilon=1, tapes=1, persons=7
+        "SELECT ward, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY ward",
+        rows,
+        epsilon=1,
+        tapes=1,
+        persons=7,
     )
     assert report.passed, report.summary
     assert report.relation.startswith("7 of 15 persons")
@@ -111,7 +141,9 @@ def test_leaving_rows_out(relation: str) -> None:
 def test_an_empty_table_has_no_neighbours_to_leave_out() -> None:
     report = replay("SELECT COUNT(*) AS n FROM visits", dataset(table(0)), epsilon=1)
     assert report.verdict is Verdict.UNDECIDED
-    one = replay("SELECT COUNT(*) AS n FROM visits", dataset(table(1), neighbors="replace"), epsilon=1)
+    one = replay(
+        "SELECT COUNT(*) AS n FROM visits", dataset(table(1), neighbors="replace"), epsilon=1
+    )
     assert one.verdict is Verdict.UNDECIDED
 
 
@@ -130,7 +162,10 @@ def test_csv_files(tmp_path: Path, relation: str) -> None:
     rows = ["1,2,A,oslo", '2,"3",B,"a ""quoted"", city"', "2,x,,", ",5,A,bonn", "3,1e3,A,oslo"]
     (tmp_path / "a.csv").write_text("\n".join(["id,age,ward,city", *rows]))
     data = dataset(str(tmp_path / "a.csv"), neighbors=relation)
-    for query in ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", "SELECT SUM(age) AS s FROM visits"):
+    for query in (
+        "SELECT city, COUNT(*) AS n FROM visits GROUP BY city",
+        "SELECT SUM(age) AS s FROM visits",
+    ):
         report = replay(query, data, epsilon=1, tapes=1)
         assert report.passed, str(report)
         assert report.relation.startswith("3 of 3 persons")
@@ -144,7 +179,12 @@ def test_rows_of_a_duckdb_file_are_not_left_out(tmp_path: Path) -> None:
 
 
 def test_the_worst_neighbour_is_named() -> None:
-    report = replay("SELECT SUM(age) AS s FROM visits", dataset(table(4), max_rows_per_group=9), epsilon=1, tapes=1)
+    report = replay(
+        "SELECT SUM(age) AS s FROM visits",
+        dataset(table(4), max_rows_per_group=9),
+        epsilon=1,
+        tapes=1,
+    )
     assert report.grids[0].rows[0][4] == "without a person with 9 rows"
 
 
@@ -164,7 +204,13 @@ def test_what_is_not_neighbours_is_not_audited(one: Any, other: Any, words: str)
 
 def test_sources_that_cannot_be_read() -> None:
     broken = dataset(table(4).drop(["age"]))
-    report = replay("SELECT SUM(age) AS n FROM visits", dataset(table(5)), broken, epsilon=1, neighbors="unchecked")
+    report = replay(
+        "SELECT SUM(age) AS n FROM visits",
+        dataset(table(5)),
+        broken,
+        epsilon=1,
+        neighbors="unchecked",
+    )
     assert report.verdict is Verdict.UNDECIDED
     assert "D' cannot be read" in report.summary
 
@@ -173,12 +219,24 @@ def test_sources_that_cannot_be_read() -> None:
     ("arguments", "named"),
     [
         (("SELECT age FROM visits", dataset(table(2)), dataset(table(1))), {"epsilon": 1}),
-        (("SELECT COUNT(*) AS n FROM nowhere", dataset(table(2)), dataset(table(1))), {"epsilon": 1}),
+        (
+            ("SELECT COUNT(*) AS n FROM nowhere", dataset(table(2)), dataset(table(1))),
+            {"epsilon": 1},
+        ),
         (("SELECT COUNT(*) AS n FROM visits", dataset(table(2)), dataset(table(1))), {}),
-        (("SELECT COUNT(*) AS n FROM visits", dataset(table(2)), dataset(table(1))), {"epsilon": 1, "delta": 1}),
-        (("SELECT COUNT(*) AS n FROM visits", dataset(table(2)), dataset(table(1))), {"epsilon": 1, "sensitivity": 1}),
+        (
+            ("SELECT COUNT(*) AS n FROM visits", dataset(table(2)), dataset(table(1))),
+            {"epsilon": 1, "delta": 1},
+        ),
+        (
+            ("SELECT COUNT(*) AS n FROM visits", dataset(table(2)), dataset(table(1))),
+            {"epsilon": 1, "sensitivity": 1},
+        ),
         (("SELECT COUNT(*) AS n FROM visits", table(2), table(1)), {"epsilon": 1}),
-        (("SELECT COUNT(*) AS n FROM data", Dataset(table(2), unit="id", columns=COLUMNS)), {"epsilon": 1}),
+        (
+            ("SELECT COUNT(*) AS n FROM data", Dataset(table(2), unit="id", columns=COLUMNS)),
+            {"epsilon": 1},
+        ),
     ],
 )
 def test_bad_arguments_are_refused(arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -204,11 +262,15 @@ def test_an_engine_that_fails_on_one_input_only(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_plan_that_looks_at_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def peeking(query: Any, data: Dataset, *rest: Any) -> Any:
-        least = tree.Call(">", (tree.Column("age"), tree.Literal(len(data.tables["visits"].source.frame))))
+        least = tree.Call(
+            ">", (tree.Column("age"), tree.Literal(len(data.tables["visits"].source.frame)))
+        )
         return plan.make_plan(tree.Query(query.source, query.outputs, least), data, *rest)
 
     monkeypatch.setattr(query_replay, "make_plan", peeking)
-    report = replay("SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2)), epsilon=1)
+    report = replay(
+        "SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2)), epsilon=1
+    )
     assert report.verdict is Verdict.VIOLATED
     assert "made from data" in report.witness
 
@@ -217,7 +279,10 @@ def test_public_numbers_that_are_not_public_are_found() -> None:
     """The mean of a table whose number of rows is taken as public, on tables of different sizes."""
     columns = {"age": {"type": "int", "min": 0, "max": 110, "nullable": False}}
     none = {"max_rows_per_group": None, "max_groups": None}
-    rows = [dataset(table(3).slice(i), unit="row", neighbors="replace", columns=columns, **none) for i in range(2)]
+    rows = [
+        dataset(table(3).slice(i), unit="row", neighbors="replace", columns=columns, **none)
+        for i in range(2)
+    ]
     report = replay("SELECT AVG(age) AS a FROM visits", *rows, epsilon=1, neighbors="unchecked")
     assert report.verdict is Verdict.VIOLATED
     assert "released without noise is [[15]] on D and [[14]]" in report.witness
@@ -232,7 +297,9 @@ def test_answers_that_use_exact_numbers_are_found(monkeypatch: pytest.MonkeyPatc
 
     calls = itertools.count()
     monkeypatch.setattr(query_replay, "finished", leaking)
-    report = replay("SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2)), epsilon=1)
+    report = replay(
+        "SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2)), epsilon=1
+    )
     assert report.witness == "with the same noise the answers differ"
 
 
@@ -266,7 +333,9 @@ def test_our_engine_on_random_worlds() -> None:
     assert [report.summary for report in compared if not report.passed] == []
     assert len(compared) > 10
     equal = ("the two inputs are equal", "the same rows in another order")
-    assert all(any(words in report.summary for words in equal) for report in reports if not report.grids)
+    assert all(
+        any(words in report.summary for words in equal) for report in reports if not report.grids
+    )
 
 
 @pytest.mark.slow

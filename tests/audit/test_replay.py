@@ -15,7 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sordino import Dataset, Gaussian, KeySelection, Laplace, NoisyMax, RandomizedResponse, Session, mechanism_from_json
+from sordino import (
+    Dataset,
+    Gaussian,
+    KeySelection,
+    Laplace,
+    NoisyMax,
+    RandomizedResponse,
+    Session,
+    mechanism_from_json,
+)
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.recording import record, replay_on
 from sordino.audit.replayed.replay import replay
@@ -43,7 +52,9 @@ def count(rows: Any, epsilon: Any = 1) -> Any:
 
 
 def clipped_sum(rows: Any, epsilon: Any = 1, high: int = 100) -> Any:
-    return Laplace.calibrated(sensitivity=high, epsilon=epsilon).release(sum(min(max(x, 0), high) for x in rows))
+    return Laplace.calibrated(sensitivity=high, epsilon=epsilon).release(
+        sum(min(max(x, 0), high) for x in rows)
+    )
 
 
 def mean(rows: list[int]) -> dict[str, float]:
@@ -56,7 +67,9 @@ def public_mean(rows: list[int]) -> float:
 
 
 def by_ward(rows: list[str]) -> dict[str, int]:
-    noisy = Laplace.calibrated(sensitivity=1, epsilon=1).release(np.array([rows.count(ward) for ward in WARDS]))
+    noisy = Laplace.calibrated(sensitivity=1, epsilon=1).release(
+        np.array([rows.count(ward) for ward in WARDS])
+    )
     return dict(zip(WARDS, noisy.tolist(), strict=True))
 
 
@@ -101,12 +114,20 @@ RIGHT: list[tuple[Callable[[Any], Any], Any, Any, float, float]] = [
     (fine_step, [0.25, 0.5, 3.0], [0.25, 0.5], 1, 0),
     (lazy, AGES, FEWER, 1, 0),
     (partitioned, AGES, FEWER, 1, 0),
-    (lambda rows: RandomizedResponse(0.75, ["yes", "no"]).release(np.array(rows)), ["yes", "no"], ["yes", "yes"], 1.1, 0),
+    (
+        lambda rows: RandomizedResponse(0.75, ["yes", "no"]).release(np.array(rows)),
+        ["yes", "no"],
+        ["yes", "yes"],
+        1.1,
+        0,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("function", "one", "other", "epsilon", "delta"), RIGHT)
-def test_right_functions_pass(function: Any, one: Any, other: Any, epsilon: float, delta: float) -> None:
+def test_right_functions_pass(
+    function: Any, one: Any, other: Any, epsilon: float, delta: float
+) -> None:
     report = replay(function, one, other, epsilon=epsilon, delta=delta)
     assert report.verdict is Verdict.HOLDS, report.summary
     assert report.passed
@@ -115,7 +136,9 @@ def test_right_functions_pass(function: Any, one: Any, other: Any, epsilon: floa
 
 
 @pytest.mark.parametrize(("function", "one", "other", "epsilon", "delta"), RIGHT)
-def test_no_right_function_can_claim_half(function: Any, one: Any, other: Any, epsilon: float, delta: float) -> None:
+def test_no_right_function_can_claim_half(
+    function: Any, one: Any, other: Any, epsilon: float, delta: float
+) -> None:
     """The costs are not too large either: all of these pairs reach what is claimed, and half of it is refuted."""
     report = replay(function, one, other, epsilon=epsilon / 2, delta=delta)
     assert report.verdict is Verdict.VIOLATED
@@ -139,7 +162,11 @@ def n_leaks(rows: list[int]) -> float:
 
 
 def keys_from_data(rows: list[str]) -> list[int]:
-    return list(Laplace.calibrated(sensitivity=1, epsilon=1).release([rows.count(ward) for ward in sorted(set(rows))]))
+    return list(
+        Laplace.calibrated(sensitivity=1, epsilon=1).release(
+            [rows.count(ward) for ward in sorted(set(rows))]
+        )
+    )
 
 
 def bounds_from_data(rows: list[int]) -> int:
@@ -155,7 +182,9 @@ def clip_forgotten(rows: list[int]) -> int:
 
 
 def nan_passes_the_clip(rows: list[float]) -> Any:
-    return Laplace.calibrated(sensitivity=1, epsilon=1).release(float(np.clip(rows, 0, 1).sum()), round_to_lattice=True)
+    return Laplace.calibrated(sensitivity=1, epsilon=1).release(
+        float(np.clip(rows, 0, 1).sum()), round_to_lattice=True
+    )
 
 
 def spends_twice(rows: list[int]) -> tuple[int, int]:
@@ -212,7 +241,9 @@ def more_calls(rows: list[int]) -> list[int]:
 
 
 def many_answers(rows: list[tuple[bool, bool]]) -> list[int]:
-    return [int(x) for row in rows for x in RandomizedResponse.calibrated(epsilon=1).release(list(row))]
+    return [
+        int(x) for row in rows for x in RandomizedResponse.calibrated(epsilon=1).release(list(row))
+    ]
 
 
 def truth_or_number(rows: list[Any]) -> Any:
@@ -221,33 +252,101 @@ def truth_or_number(rows: list[Any]) -> Any:
 
 BROKEN = [
     Broken(n_leaks, AGES, FEWER, "with the same noise the results differ"),
-    Broken(keys_from_data, ["A", "B", "B"], ["B", "B"], "of a list of 1 number (the size of what is released depends"),
-    Broken(bounds_from_data, AGES, [x for x in AGES if x != 80], "Laplace(scale=80).release of one number, on D' Laplace(s"),
+    Broken(
+        keys_from_data,
+        ["A", "B", "B"],
+        ["B", "B"],
+        "of a list of 1 number (the size of what is released depends",
+    ),
+    Broken(
+        bounds_from_data,
+        AGES,
+        [x for x in AGES if x != 80],
+        "Laplace(scale=80).release of one number, on D' Laplace(s",
+    ),
     Broken(scale_from_data, AGES, FEWER, "a parameter depends on the data"),
-    Broken(clip_forgotten, AGES, FEWER, "the exact values are 54 apart (L1), declared are 10", None),
-    Broken(nan_passes_the_clip, [0.5, 1.0], [0.5, math.nan], "on D' it raises InvalidInput: got nan"),
+    Broken(
+        clip_forgotten, AGES, FEWER, "the exact values are 54 apart (L1), declared are 10", None
+    ),
+    Broken(
+        nan_passes_the_clip, [0.5, 1.0], [0.5, math.nan], "on D' it raises InvalidInput: got nan"
+    ),
     Broken(spends_twice, AGES, FEWER, "claimed is epsilon 1, and the calls cost epsilon 2"),
     Broken(off_by_one, [5, 99], [5, 9], "an array of 10 numbers, on D' of an array of 1 number"),
-    Broken(early_exit, [30, 65], [30], "on D' it makes no such call (when it ends depends on the data)"),
-    Broken(error_quotes_a_cell, [30, 120], [30, 121], "on D it raises ValueError: 120 is no age, on D' ValueError: 121"),
-    Broken(error_quotes_a_cell, [30, 120], [30], "but D makes no call and raises ValueError: 120 is no age"),
     Broken(
-        error_quotes_a_cell, [30], [30, 120], "call 1: on D it is Laplace(scale=1).release of one number, on D' it raises"
+        early_exit, [30, 65], [30], "on D' it makes no such call (when it ends depends on the data)"
     ),
-    Broken(type_from_data, [1, 2, 3], [1, 2, 3.5], "the result is int64 of shape (1,) on D and float64 of shape (1,)"),
-    Broken(dictionary_in_order_of_rows, ["B", "A"], ["A"], "the result has its keys in the order ['B', 'A', 'C'] on D"),
+    Broken(
+        error_quotes_a_cell,
+        [30, 120],
+        [30, 121],
+        "on D it raises ValueError: 120 is no age, on D' ValueError: 121",
+    ),
+    Broken(
+        error_quotes_a_cell,
+        [30, 120],
+        [30],
+        "but D makes no call and raises ValueError: 120 is no age",
+    ),
+    Broken(
+        error_quotes_a_cell,
+        [30],
+        [30, 120],
+        "call 1: on D it is Laplace(scale=1).release of one number, on D' it raises",
+    ),
+    Broken(
+        type_from_data,
+        [1, 2, 3],
+        [1, 2, 3.5],
+        "the result is int64 of shape (1,) on D and float64 of shape (1,)",
+    ),
+    Broken(
+        dictionary_in_order_of_rows,
+        ["B", "A"],
+        ["A"],
+        "the result has its keys in the order ['B', 'A', 'C'] on D",
+    ),
     Broken(rounds_after_measuring, [4.0], [], "the exact values are 5 apart (L1), declared are 1"),
     Broken(looks_again, AGES, [31, 22], "the result is 80 on D and", 1),
     Broken(order_of_calls, AGES, FEWER, "a parameter depends on the data"),
     Broken(seeded, AGES, FEWER, "with the same noise the results differ"),
     Broken(more_calls, AGES, FEWER, "on D' it makes no such call"),
-    Broken(more_calls, FEWER, AGES, "on D' it is Laplace(scale=100).release of one number, but D makes only 5 calls"),
-    Broken(many_answers, [(True, True)], [(False, False)], "claimed is epsilon 1, and the calls cost epsilon 2"),
-    Broken(truth_or_number, [True, False], [1, 0], "an array of 2 numbers of truth values, on D' of an array of 2 numbers"),
+    Broken(
+        more_calls,
+        FEWER,
+        AGES,
+        "on D' it is Laplace(scale=100).release of one number, but D makes only 5 calls",
+    ),
+    Broken(
+        many_answers,
+        [(True, True)],
+        [(False, False)],
+        "claimed is epsilon 1, and the calls cost epsilon 2",
+    ),
+    Broken(
+        truth_or_number,
+        [True, False],
+        [1, 0],
+        "an array of 2 numbers of truth values, on D' of an array of 2 numbers",
+    ),
     Broken(truth_or_number, True, 1, "of one truth value, on D' of one number", 2),
-    Broken(lambda rows: Laplace(scale=9).release(sum(rows)), [9, 3], [9], "3 apart (L1), declared are 2", 9, 2),
-    Broken(lambda rows: [Laplace(9).release(x) for x in rows], [9, 3], [9, 5], "call 2", 9, [None, 1]),
-    Broken(lambda rows: Gaussian(3).release(len(rows)), [9, 3], [9], "the calls cost more than any epsilon"),
+    Broken(
+        lambda rows: Laplace(scale=9).release(sum(rows)),
+        [9, 3],
+        [9],
+        "3 apart (L1), declared are 2",
+        9,
+        2,
+    ),
+    Broken(
+        lambda rows: [Laplace(9).release(x) for x in rows], [9, 3], [9, 5], "call 2", 9, [None, 1]
+    ),
+    Broken(
+        lambda rows: Gaussian(3).release(len(rows)),
+        [9, 3],
+        [9],
+        "the calls cost more than any epsilon",
+    ),
 ]
 
 
@@ -255,7 +354,12 @@ BROKEN = [
 def test_broken_functions_are_found_and_named(case: Broken) -> None:
     relation = "unchecked" if case.function in (looks_again, early_exit, truth_or_number) else None
     report = replay(
-        case.function, case.one, case.other, epsilon=case.epsilon, sensitivity=case.sensitivity, neighbors=relation
+        case.function,
+        case.one,
+        case.other,
+        epsilon=case.epsilon,
+        sensitivity=case.sensitivity,
+        neighbors=relation,
     )
     assert report.verdict is Verdict.VIOLATED, report.summary
     assert case.words in report.witness
@@ -290,7 +394,9 @@ def always_fails(rows: list[int]) -> int:
 
 def selects(rows: list[str]) -> list[str]:
     keys = sorted(set(rows))
-    shown = KeySelection.calibrated(epsilon=1, delta=0.01, l1=1, linf=1).select([rows.count(key) for key in keys])
+    shown = KeySelection.calibrated(epsilon=1, delta=0.01, l1=1, linf=1).select(
+        [rows.count(key) for key in keys]
+    )
     return [key for key, seen in zip(keys, shown, strict=True) if seen]
 
 
@@ -302,7 +408,14 @@ def opaque(rows: list[int]) -> Any:
 def medians(rows: list[int]) -> list[int]:
     cells, weights = np.unique(np.clip(rows, 0, 100), return_counts=True)
     draws = [
-        noisy_quantiles(cells, weights, positions=101, levels=(Fraction(1, 2),), rate=Fraction(1), bits=bits.source())
+        noisy_quantiles(
+            cells,
+            weights,
+            positions=101,
+            levels=(Fraction(1, 2),),
+            rate=Fraction(1),
+            bits=bits.source(),
+        )
         for _ in range(2)
     ]
     return [draw[0].value for draw in draws]
@@ -391,13 +504,27 @@ def test_the_report_has_the_facts() -> None:
     assert Report.from_json(report.to_json()) == report
 
 
-TABLE = pa.table({"id": [i // 2 for i in range(40)], "age": [20 + i for i in range(40)], "city": ["oslo", "rome"] * 20})
-COLUMNS: dict[str, dict[str, Any]] = {"age": {"type": "int", "min": 0, "max": 110}, "city": {"type": "text"}}
+TABLE = pa.table(
+    {
+        "id": [i // 2 for i in range(40)],
+        "age": [20 + i for i in range(40)],
+        "city": ["oslo", "rome"] * 20,
+    }
+)
+COLUMNS: dict[str, dict[str, Any]] = {
+    "age": {"type": "int", "min": 0, "max": 110},
+    "city": {"type": "text"},
+}
 
 
 def dataset(table: Any) -> Dataset:
     return Dataset(
-        table, unit="id", max_rows_per_group=2, max_groups=2, columns=COLUMNS, budget={"epsilon": 20, "delta": 1e-3}
+        table,
+        unit="id",
+        max_rows_per_group=2,
+        max_groups=2,
+        columns=COLUMNS,
+        budget={"epsilon": 20, "delta": 1e-3},
     )
 
 
@@ -415,17 +542,23 @@ def test_sessions_inside_a_function() -> None:
         "SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM data WHERE age > 30",
     )
     ask = asks(*questions, epsilon=1, delta=1e-4)
-    report = replay(ask, TABLE, TABLE.slice(2), epsilon=2, delta=1e-3, neighbors="unchecked", tapes=1)
+    report = replay(
+        ask, TABLE, TABLE.slice(2), epsilon=2, delta=1e-3, neighbors="unchecked", tapes=1
+    )
     assert report.verdict is Verdict.HOLDS, report.summary
     assert [row[0] for row in report.grids[0].rows if row[0]] == ["1", "2"]
     assert any(row[3].endswith("(Keys L1)") for row in report.grids[0].rows)
 
 
 def test_a_session_that_spends_more_than_claimed() -> None:
-    ask = asks("SELECT COUNT(*) AS n FROM data", "SELECT COUNT(*) AS n FROM data WHERE age > 20", epsilon=1)
+    ask = asks(
+        "SELECT COUNT(*) AS n FROM data", "SELECT COUNT(*) AS n FROM data WHERE age > 20", epsilon=1
+    )
     one = replay(ask, TABLE, TABLE.slice(0, 38), epsilon=1, neighbors="unchecked", tapes=1)
     assert one.verdict is Verdict.VIOLATED
-    assert "the calls cost epsilon 1.8" in one.witness  # nobody of them is beyond the bounds, which took a tenth
+    assert (
+        "the calls cost epsilon 1.8" in one.witness
+    )  # nobody of them is beyond the bounds, which took a tenth
 
 
 def test_a_question_made_from_data_is_found() -> None:
@@ -448,7 +581,10 @@ def test_a_budget_made_from_data_is_found() -> None:
 
 
 def test_what_is_calibrated_remembers_for_what_and_nothing_else_changes() -> None:
-    made = Laplace.calibrated(sensitivity=3, epsilon=1), Gaussian.calibrated(sensitivity=2, epsilon=1, delta=1e-6)
+    made = (
+        Laplace.calibrated(sensitivity=3, epsilon=1),
+        Gaussian.calibrated(sensitivity=2, epsilon=1, delta=1e-6),
+    )
     for mechanism, sensitivity in zip(made, (3, 2), strict=True):
         plain = type(mechanism)(mechanism.scale)
         assert mechanism.calibrated_for == sensitivity
@@ -660,5 +796,8 @@ def test_choices_cost_what_their_scores_move(method: str) -> None:
         return best(scores, monotone=True)
 
     assert replay(one_way, [3, 1, 2], [2, 0, 2], epsilon=1, neighbors="answers").passed
-    assert replay(one_way, [3, 1, 2], [2, 2, 2], epsilon=1, neighbors="answers").verdict is Verdict.VIOLATED
+    assert (
+        replay(one_way, [3, 1, 2], [2, 2, 2], epsilon=1, neighbors="answers").verdict
+        is Verdict.VIOLATED
+    )
     assert not replay(best, [3, 1, 2], [2, 2, 2], epsilon=0.5, neighbors="answers").passed

@@ -54,7 +54,9 @@ def corrected(rows: Any) -> list[tuple[float, bool]]:
 
 
 def means(rows: Any) -> list[float]:
-    oracle = so.StatisticalQueries(np.asarray(rows), questions=2, budget=so.Budget(1), noise="laplace")
+    oracle = so.StatisticalQueries(
+        np.asarray(rows), questions=2, budget=so.Budget(1), noise="laplace"
+    )
     return [oracle.ask(lambda some: some).value, oracle.ask(lambda some: 1 - some).value]
 
 
@@ -126,7 +128,14 @@ def test_every_public_mechanism_is_in_the_list() -> None:
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_a_right_use_passes_and_is_seen(use: Use) -> None:
     for _ in range(3):
-        report = replay(use.function, use.one, use.other, epsilon=use.epsilon, delta=use.delta, neighbors="unchecked")
+        report = replay(
+            use.function,
+            use.one,
+            use.other,
+            epsilon=use.epsilon,
+            delta=use.delta,
+            neighbors="unchecked",
+        )
         assert report.verdict is Verdict.HOLDS, report.summary
     assert not use.calls or dict(report.facts)["calls of mechanisms"] == str(use.calls)
     assert "It called no mechanism." not in report.notes
@@ -135,14 +144,27 @@ def test_a_right_use_passes_and_is_seen(use: Use) -> None:
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_no_right_use_can_claim_half(use: Use) -> None:
     """Refuted where the loss is known exactly, else not supported; never passed."""
-    report = replay(use.function, use.one, use.other, epsilon=use.epsilon / 2, delta=use.delta / 2, neighbors="unchecked")
+    report = replay(
+        use.function,
+        use.one,
+        use.other,
+        epsilon=use.epsilon / 2,
+        delta=use.delta / 2,
+        neighbors="unchecked",
+    )
     assert report.verdict in (Verdict.VIOLATED, Verdict.UNDECIDED), report.summary
     assert "the calls cost" in report.summary
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_a_leak_beside_it_is_found(use: Use) -> None:
-    report = replay(lambda rows: (use.function(rows), list(rows)), use.one, use.other, epsilon=9, neighbors="unchecked")
+    report = replay(
+        lambda rows: (use.function(rows), list(rows)),
+        use.one,
+        use.other,
+        epsilon=9,
+        neighbors="unchecked",
+    )
     assert report.verdict is (Verdict.UNDECIDED if use.name == "KeySelection" else Verdict.VIOLATED)
     assert "ith the same noise the results differ" in report.summary
 
@@ -176,10 +198,18 @@ def test_bits_are_had_at_one_door_only() -> None:
     found = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            named = isinstance(node, ast.Attribute) and node.attr == "source" and ast.unparse(node.value).endswith("bits")
+            named = (
+                isinstance(node, ast.Attribute)
+                and node.attr == "source"
+                and ast.unparse(node.value).endswith("bits")
+            )
             made = isinstance(node, ast.Name) and node.id == "SecureBits"
             taken = isinstance(node, ast.ImportFrom) and node.module == "sordino.mechanisms.bits"
-            names = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) and taken else set()
+            names = (
+                {alias.name for alias in node.names}
+                if isinstance(node, ast.ImportFrom) and taken
+                else set()
+            )
             if named or made or {"source", "SecureBits"} & names:
                 found.add(path.relative_to(PACKAGE).as_posix())
     assert found <= set(ALLOWED), found - set(ALLOWED)

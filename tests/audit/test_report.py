@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.made_reports import EXACT, HOLDS, HOSTILE, NO_EPSILON, PLAIN, REPLAYED, REPORTS, UNDECIDED, VIOLATED, ZOO
+from audit.made_reports import (
+    EXACT,
+    HOLDS,
+    HOSTILE,
+    NO_EPSILON,
+    PLAIN,
+    REPLAYED,
+    REPORTS,
+    UNDECIDED,
+    VIOLATED,
+    ZOO,
+)
 from sordino.audit.reporting.figures import drawing
 from sordino.audit.reporting.phrases import at_least, headline
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
@@ -24,20 +35,29 @@ NAMES = [report.name[:20] for report in REPORTS]
 @pytest.mark.parametrize(
     ("report", "said"),
     [
-        (VIOLATED, "VIOLATED   laplace-by-inversion claims epsilon 0.1; at least epsilon 1.876 is needed (99.9 % sure)"),
+        (
+            VIOLATED,
+            "VIOLATED   laplace-by-inversion claims epsilon 0.1; at least epsilon 1.876 is needed (99.9 % sure)",
+        ),
         (
             HOLDS,
             "PASSED     laplace claims epsilon 1; no violation found, and at least epsilon 0.9712 is needed (99.9 % sure)",
         ),
         (UNDECIDED, "UNDECIDED  broken claims epsilon 1, delta 1e-06; could not be audited"),
         (REPLAYED, "VIOLATED   mean of ages claims epsilon 1; the claim is false"),
-        (NO_EPSILON, "VIOLATED   n leaks claims epsilon 1, delta 0.01; no epsilon is enough at that delta (certain)"),
+        (
+            NO_EPSILON,
+            "VIOLATED   n leaks claims epsilon 1, delta 0.01; no epsilon is enough at that delta (certain)",
+        ),
         (
             replace(EXACT, verdict=Verdict.VIOLATED, epsilon_lower=0.5, delta_lower=0.0123456),
             "VIOLATED   randomized response claims epsilon 1, delta 0.01; "
             "at least delta 0.01234 is needed at that epsilon (certain)",
         ),
-        (replace(HOLDS, epsilon_lower=0.0), "PASSED     laplace claims epsilon 1; no violation found"),
+        (
+            replace(HOLDS, epsilon_lower=0.0),
+            "PASSED     laplace claims epsilon 1; no violation found",
+        ),
     ],
 )
 def test_the_verdict_comes_first_in_one_line(report: Report, said: str) -> None:
@@ -46,7 +66,9 @@ def test_the_verdict_comes_first_in_one_line(report: Report, said: str) -> None:
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9))
-def test_a_lower_bound_is_never_shown_larger_and_a_violation_never_as_none(value: float, claim: float) -> None:
+def test_a_lower_bound_is_never_shown_larger_and_a_violation_never_as_none(
+    value: float, claim: float
+) -> None:
     assert float(at_least(value, claim)) <= value
     assert (float(at_least(value, claim)) > claim) == (value > claim)
     assert float(at_least(value)) >= value * (1 - 1e-3)
@@ -65,16 +87,27 @@ def test_a_bound_that_is_not_above_the_claim_is_not_shown_as_a_violation() -> No
 def test_every_text_is_there_and_lines_fit(report: Report, width: int) -> None:
     text = report.to_text(width)
     joined = " ".join(text.split())
-    wanted = [report.summary, report.witness, *report.notes, *(v for _, v in report.facts), *(g.title for g in report.grids)]
+    wanted = [
+        report.summary,
+        report.witness,
+        *report.notes,
+        *(v for _, v in report.facts),
+        *(g.title for g in report.grids),
+    ]
     for part in wanted:
         for line in part.replace("\x07", "\\x07").splitlines():
             assert " ".join(line.split()) in joined
     room = max(width, 40)  # a long word stays whole, behind its label
-    assert all(len(line) <= room or max(map(len, line.split())) > room - 14 for line in text.split("\n"))
+    assert all(
+        len(line) <= room or max(map(len, line.split())) > room - 14 for line in text.split("\n")
+    )
 
 
 def test_escape_codes_in_names_do_not_reach_the_terminal() -> None:
-    for text in (HOSTILE.to_text(), Dossier("\x1b[2J", (HOSTILE,), (("\x1b", "\x07"),), ("\x1b",)).to_text()):
+    for text in (
+        HOSTILE.to_text(),
+        Dossier("\x1b[2J", (HOSTILE,), (("\x1b", "\x07"),), ("\x1b",)).to_text(),
+    ):
         assert all(c == "\n" or c.isprintable() for c in text)
 
 
@@ -91,7 +124,14 @@ def test_figures_show_what_they_were_given() -> None:
 
 def test_many_named_places_are_cut() -> None:
     many = tuple(map(float, range(40)))
-    figure = Figure("t", "x", "y", (Series("s", many, many),), kind="bars", ticks=tuple(f"c{i}" for i in range(40)))
+    figure = Figure(
+        "t",
+        "x",
+        "y",
+        (Series("s", many, many),),
+        kind="bars",
+        ticks=tuple(f"c{i}" for i in range(40)),
+    )
     text = replace(UNDECIDED, figures=(figure,)).to_text()
     assert "c15" in text
     assert "c16" not in text
@@ -122,7 +162,11 @@ def test_a_dossier_puts_what_is_wrong_first() -> None:
 
 def test_an_undecided_audit_of_a_broken_mechanism_is_not_as_it_should_be() -> None:
     assert not Dossier("z", (UNDECIDED,), expected=(False,)).passed
-    assert Dossier("z", (UNDECIDED,), expected=(False,)).to_text().startswith("FAILED     z: 0 of 1 as they should be")
+    assert (
+        Dossier("z", (UNDECIDED,), expected=(False,))
+        .to_text()
+        .startswith("FAILED     z: 0 of 1 as they should be")
+    )
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=NAMES)
@@ -143,7 +187,9 @@ def test_a_stored_dossier_reads_back_as_it_was(dossier: Dossier) -> None:
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
 NUMBERS = st.floats(allow_nan=False)
 SERIES = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=4).flatmap(
-    lambda points: st.builds(Series, TEXTS, st.just(tuple(x for x, _ in points)), st.just(tuple(y for _, y in points)))
+    lambda points: st.builds(
+        Series, TEXTS, st.just(tuple(x for x, _ in points)), st.just(tuple(y for _, y in points))
+    )
 )
 FIGURES = st.builds(
     Figure, TEXTS, TEXTS, TEXTS, st.lists(SERIES, max_size=3).map(tuple), st.sampled_from(["bars", "lines"]),
@@ -163,7 +209,9 @@ def test_any_report_can_be_shown_and_what_is_encodable_is_stored(
     shown = report.to_text()
     assert all(c == "\n" or c.isprintable() for c in shown)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sordino.audit.reporting.figures.find_spec", lambda _: None)  # drawn in the test below
+        patch.setattr(
+            "sordino.audit.reporting.figures.find_spec", lambda _: None
+        )  # drawn in the test below
         report.to_html().encode()
     report.to_json().encode()
     if not any("\ud800" <= c <= "\udfff" for c in f"{text}{figure}"):

@@ -13,7 +13,9 @@ from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.bounds import predicted
 
 
-def sparse_vector(epsilon: float, limit: float, answer: float, seed: int, threshold: float = 1) -> Any:
+def sparse_vector(
+    epsilon: float, limit: float, answer: float, seed: int, threshold: float = 1
+) -> Any:
     """The first of ten noisy answers above a noisy threshold, as DP-Sniper has it: 1, 0, and -1 behind the first 1."""
     rng = np.random.default_rng(seed)
 
@@ -30,7 +32,9 @@ def sparse_vector(epsilon: float, limit: float, answer: float, seed: int, thresh
 def test_a_broken_sparse_vector_is_found_without_its_worst_pair(seed: int) -> None:
     """DP-Sniper's variant 4, whose truth is 1.75 times the claim; the worst pairs are two of fourteen."""
     mechanism = sparse_vector(0.5, 4, 4 / 3, seed)
-    report = black_box(mechanism, epsilon=0.5, samples=200_000, neighbors="answers", length=10, workers=1)
+    report = black_box(
+        mechanism, epsilon=0.5, samples=200_000, neighbors="answers", length=10, workers=1
+    )
     assert report.verdict is Verdict.VIOLATED, report.summary
 
 
@@ -61,7 +65,9 @@ def test_variants_of_the_sparse_vector_with_a_hundredth_of_the_runs(name: str) -
     mechanism, listed = SNIPER[name]
     pair = np.ones(10), np.repeat([2.0, 0.0], 5)
     bounds = [
-        black_box(mechanism, *pair, epsilon=0.1, samples=4_000_000, confidence=0.9, neighbors="answers").epsilon_lower
+        black_box(
+            mechanism, *pair, epsilon=0.1, samples=4_000_000, confidence=0.9, neighbors="answers"
+        ).epsilon_lower
         for _ in range(3)
     ]
     assert np.mean(bounds) >= 0.65 * listed, bounds
@@ -71,7 +77,8 @@ def test_what_never_happens_promises_least() -> None:
     """Where nothing can be certified yet, evidence counts, and not how near to zero the probabilities are."""
     final = 10_000, 10_000
     never, weak, strong = (
-        float(predicted(hits, misses, (1000, 1000), final, 0.001, 0.0)) for hits, misses in ((0, 0), (60, 50), (80, 50))
+        float(predicted(hits, misses, (1000, 1000), final, 0.001, 0.0))
+        for hits, misses in ((0, 0), (60, 50), (80, 50))
     )
     assert never == -1
     assert never < weak < strong < 0
@@ -88,7 +95,13 @@ def test_runs_of_the_search_are_used_again() -> None:
         calls += size
         return np.sum(data) + rng.laplace(size=size)
 
-    report = black_box(mechanism, epsilon=2, samples=100_000, neighbors="answers", length=3, workers=1)
-    made = {name: int(text.replace(",", "")) for name, text in report.facts if name in ("training runs", "final runs")}
+    report = black_box(
+        mechanism, epsilon=2, samples=100_000, neighbors="answers", length=3, workers=1
+    )
+    made = {
+        name: int(text.replace(",", ""))
+        for name, text in report.facts
+        if name in ("training runs", "final runs")
+    }
     assert sum(made.values()) == 100_000
     assert 100_000 <= calls <= 100_300

@@ -39,12 +39,17 @@ class Slow:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_slow_mechanism_is_judged_by_the_runs_that_fit(workers: int) -> None:
     start = time.monotonic()
-    report = black_box(Slow(0.02), 0, 1, epsilon=0.5, seconds=8, workers=workers, neighbors="number")
+    report = black_box(
+        Slow(0.02), 0, 1, epsilon=0.5, seconds=8, workers=workers, neighbors="number"
+    )
     assert time.monotonic() - start < 10
     made = fact(report, "training runs") + fact(report, "final runs")
     assert 100 < made < 2 * 8 / 0.02
     assert report.verdict is Verdict.VIOLATED, report.summary
-    assert any(f"In 8 seconds there was time for {made:,} of 1,000,000 runs" in note for note in report.notes)
+    assert any(
+        f"In 8 seconds there was time for {made:,} of 1,000,000 runs" in note
+        for note in report.notes
+    )
 
 
 def test_slow_batches_are_kept_small() -> None:
@@ -64,7 +69,9 @@ def test_slow_batches_are_kept_small() -> None:
 
 def test_training_runs_are_those_that_were_made() -> None:
     slow = Slow(0.002)
-    report = black_box(slow, 0, 1, epsilon=1, samples=300_000, seconds=3, workers=1, neighbors="number")
+    report = black_box(
+        slow, 0, 1, epsilon=1, samples=300_000, seconds=3, workers=1, neighbors="number"
+    )
     made = fact(report, "training runs") + fact(report, "final runs")
     assert made <= slow.calls <= made + 40
 
@@ -96,7 +103,9 @@ def test_more_runs_asked_for_under_one_limit_never_hide_a_violation(samples: int
     def mechanism(data: int, size: int) -> Any:
         return rng.random(size) < (0.004 if data else 0.0001)
 
-    report = black_box(mechanism, 0, 1, epsilon=1, samples=samples, seconds=3, workers=1, neighbors="number")
+    report = black_box(
+        mechanism, 0, 1, epsilon=1, samples=samples, seconds=3, workers=1, neighbors="number"
+    )
     assert report.verdict is Verdict.VIOLATED, report.summary
 
 
@@ -106,7 +115,9 @@ def test_a_final_round_that_is_cut_keeps_its_whole_stages(monkeypatch: pytest.Mo
     stages: list[int] = []
     whole = Alone.tally
 
-    def cut(self: Any, pair: int, gauge: Any, counts: tuple[int, int], *rest: Any) -> tuple[Reading, Reading]:
+    def cut(
+        self: Any, pair: int, gauge: Any, counts: tuple[int, int], *rest: Any
+    ) -> tuple[Reading, Reading]:
         if not isinstance(gauge, Gauge):  # the contest, before the final round
             return whole(self, pair, gauge, counts, *rest)
         stages.append(counts[0])
@@ -119,7 +130,9 @@ def test_a_final_round_that_is_cut_keeps_its_whole_stages(monkeypatch: pytest.Mo
     def mechanism(data: int, size: int) -> Any:
         return rng.random(size) < (0.01 if data else 0.0005)
 
-    report = black_box(mechanism, 0, 1, epsilon=1, samples=200_000, seconds=60, workers=1, neighbors="number")
+    report = black_box(
+        mechanism, 0, 1, epsilon=1, samples=200_000, seconds=60, workers=1, neighbors="number"
+    )
     assert len(stages) == 4
     assert report.verdict is Verdict.VIOLATED, report.summary
     assert fact(report, "final runs") == 2 * sum(stages[:3])
@@ -141,12 +154,16 @@ def test_pairs_that_were_not_tried_are_named() -> None:
 
 
 @pytest.mark.parametrize("events", [1, 2])
-def test_each_stage_and_event_has_its_part_of_the_chance_of_error(events: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_stage_and_event_has_its_part_of_the_chance_of_error(
+    events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Statements that hold together: their chances of error are no more than alpha in sum."""
     chances: list[float] = []
     whole, choice = certify, settled
 
-    def noted(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Any, alpha: float) -> Any:
+    def noted(
+        gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Any, alpha: float
+    ) -> Any:
         chances.append(alpha)
         return whole(gauge, readings, runs, claim, alpha)
 
@@ -157,17 +174,31 @@ def test_each_stage_and_event_has_its_part_of_the_chance_of_error(events: int, m
 
     monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)
     monkeypatch.setattr("sordino.audit.sampled.black_box.settled", chosen)
-    black_box(Slow(0), 0, 1, epsilon=9, samples=4000, seconds=60, confidence=0.99, workers=1, neighbors="number")
+    black_box(
+        Slow(0),
+        0,
+        1,
+        epsilon=9,
+        samples=4000,
+        seconds=60,
+        confidence=0.99,
+        workers=1,
+        neighbors="number",
+    )
     assert len(chances) == 4 * events
     assert 0.0098 < sum(chances) < 0.01
     chances.clear()
-    black_box(Slow(0), 0, 1, epsilon=9, samples=4000, confidence=0.99, workers=1, neighbors="number")
+    black_box(
+        Slow(0), 0, 1, epsilon=9, samples=4000, confidence=0.99, workers=1, neighbors="number"
+    )
     assert len(chances) == events
     assert sum(chances) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("samples", first_of(1, [1_000_000, 100_000_000]))
-def test_time_that_learning_takes_is_measured(samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_learning_takes_is_measured(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a busy machine learning from all training runs once left no time for final runs: more runs, no verdict."""
     rng = np.random.default_rng(3)
 
@@ -180,7 +211,9 @@ def test_time_that_learning_takes_is_measured(samples: int, monkeypatch: pytest.
 
     monkeypatch.setattr("sordino.audit.sampled.black_box.train", slow)
     start = time.monotonic()
-    report = black_box(mechanism, 0, 1, epsilon=0.1, samples=samples, seconds=8, workers=1, neighbors="number")
+    report = black_box(
+        mechanism, 0, 1, epsilon=0.1, samples=samples, seconds=8, workers=1, neighbors="number"
+    )
     assert time.monotonic() - start < 9
     assert report.verdict is Verdict.VIOLATED, report.summary
     assert fact(report, "final runs") > 10_000

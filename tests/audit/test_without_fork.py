@@ -44,7 +44,9 @@ print("done")
 
 
 def _without_fork(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", _WITHOUT + script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT + script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -39,7 +39,9 @@ def nothing(_: Any) -> None:
 
 
 @contextlib.contextmanager
-def crew(kind: Callable[..., Team], mechanism: Any, first: Any = 0, second: Any = 1) -> Iterator[Team]:
+def crew(
+    kind: Callable[..., Team], mechanism: Any, first: Any = 0, second: Any = 1
+) -> Iterator[Team]:
     made = kind(mechanism, [first], [second])
     try:
         yield made
@@ -91,13 +93,19 @@ def test_a_replay_would_be_seen() -> None:
 def test_each_side_gets_its_input(kind: Any) -> None:
     with crew(kind, lambda d, *, size: np.full(size, d), "left", "right") as team_:
         a, b = team_.draw(0, 300, LATER, nothing)
-        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == ["left", "right"]  # type: ignore[index]
+        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == [
+            "left",
+            "right",
+        ]  # type: ignore[index]
         gauge = seen_before(a.table)
         first, second = team_.tally(0, gauge, (1000, 2000), LATER, nothing)
         assert (first.hits, second.runs, second.hits) == (1000, 2000, 0)
 
 
-@pytest.mark.parametrize("wrong", [lambda d, size: np.zeros(size + 1), lambda d, size: 3.0, lambda d, size: np.float64(3)])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda d, size: np.zeros(size + 1), lambda d, size: 3.0, lambda d, size: np.float64(3)],
+)
 @BOTH
 def test_the_wrong_number_of_outputs(kind: Any, wrong: Any) -> None:
     with crew(kind, wrong) as team_, pytest.raises(Trouble, match="took size="):
@@ -135,7 +143,9 @@ def test_exceptions_are_outputs(kind: Any) -> None:
         assert a.batches_failed == ""
         assert "too many" in b.batches_failed
         assert b.table.size == 200
-        assert not any("raises" in b.table.names.get(int(s), "") for s in set(b.table.shape.tolist()))
+        assert not any(
+            "raises" in b.table.names.get(int(s), "") for s in set(b.table.shape.tolist())
+        )
     with crew(kind, lambda d: 1 / d) as team_:
         a, b = team_.draw(0, 200, LATER, nothing)
         assert {a.table.names[int(s)] for s in a.table.shape} == {"raises ZeroDivisionError"}
@@ -179,7 +189,10 @@ def test_inputs_that_are_changed(kind: Any) -> None:
             data[0] += 1
         return float(data[0])
 
-    with crew(kind, later, np.zeros(2), np.ones(2)) as team_, pytest.raises(Trouble, match="changed its input"):
+    with (
+        crew(kind, later, np.zeros(2), np.ones(2)) as team_,
+        pytest.raises(Trouble, match="changed its input"),
+    ):
         team_.draw(0, 100, LATER, nothing)
 
 
@@ -215,7 +228,9 @@ def test_a_hang_in_the_final_round_keeps_what_was_counted(kind: Any) -> None:
 
     with crew(kind, stops) as team_:
         drawn, _ = team_.draw(0, 100, LATER, nothing)
-        first, second = team_.tally(0, seen_before(drawn.table), (10**6, 10**6), time.monotonic() + 0.5, nothing)
+        first, second = team_.tally(
+            0, seen_before(drawn.table), (10**6, 10**6), time.monotonic() + 0.5, nothing
+        )
     assert first.runs < 10**6
     assert second.runs < 10**6
     assert first.hits == first.runs
@@ -255,7 +270,9 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
         "print(*[pid for pid, _ in team._children], flush=True)\n"
         "team.draw(0, 10, 1e18, print)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert all(alive(pid) for pid in pids)
@@ -318,18 +335,41 @@ def test_only_what_is_surely_independent_is_taken_so() -> None:
     class Mine(Laplace):
         pass
 
-    forked: list[Any] = [Laplace(1), Laplace(1).release, closes_over, Mine(1), Mine(1).release, generator.normal, len]
+    forked: list[Any] = [
+        Laplace(1),
+        Laplace(1).release,
+        closes_over,
+        Mine(1),
+        Mine(1).release,
+        generator.normal,
+        len,
+    ]
     teams = [Forked(mechanism, [0], [1]) for mechanism in forked]
     try:
-        assert [team.independent for team in teams] == [True, True, False, False, False, False, False]
+        assert [team.independent for team in teams] == [
+            True,
+            True,
+            False,
+            False,
+            False,
+            False,
+            False,
+        ]
         drawn = teams[2].draw(0, 50, LATER, nothing)
-        assert (drawn[1].table.columns[""].numbers - drawn[0].table.columns[""].numbers == 1).mean() > 0.5
+        assert (
+            drawn[1].table.columns[""].numbers - drawn[0].table.columns[""].numbers == 1
+        ).mean() > 0.5
     finally:
         for team in teams:
             team.close()
     wrapped = functools.wraps(Laplace.release)(closes_over)
     mechanisms: list[Any] = [closes_over, wrapped, Laplace(1), ZOO["laplace"].mechanism]
-    assert [Alone(mechanism, [0], [1]).independent for mechanism in mechanisms] == [False, False, True, True]
+    assert [Alone(mechanism, [0], [1]).independent for mechanism in mechanisms] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_missing_marks_count_against_a_violation() -> None:
@@ -350,6 +390,10 @@ def test_pairs_do_not_depend_on_the_order_of_runs() -> None:
     profile = np.zeros(2, np.int64)
     with replay(Tape(5)):
         found = certify(
-            gauge, (Reading(n, hits, profile, 0, (first,)), Reading(n, misses, profile, 0, (second,))), n, claim, 0.1
+            gauge,
+            (Reading(n, hits, profile, 0, (first,)), Reading(n, misses, profile, 0, (second,))),
+            n,
+            claim,
+            0.1,
         )
     assert found.epsilon < math.log(hits / misses)

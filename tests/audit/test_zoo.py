@@ -38,7 +38,9 @@ EVERY = {**ZOO, **{row.specimen.name: row.specimen for row in REFERENCE}}
 
 
 def names(wanted: Callable[[Specimen], bool]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("name", [name for name, specimen in EVERY.items() if wanted(specimen)])
+    return pytest.mark.parametrize(
+        "name", [name for name, specimen in EVERY.items() if wanted(specimen)]
+    )
 
 
 def test_what_is_in_it() -> None:
@@ -54,8 +56,12 @@ def test_a_specimen_says_what_it_is(name: str) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     assert specimen.why.endswith(".")
     assert not specimen.title.endswith(".")
-    assert specimen.broken == (specimen.truth > specimen.epsilon), "broken is what needs more than it claims"
-    assert not specimen.broken or specimen.truth >= 1.3 * specimen.epsilon, "the zoo is for clear cases"
+    assert specimen.broken == (specimen.truth > specimen.epsilon), (
+        "broken is what needs more than it claims"
+    )
+    assert not specimen.broken or specimen.truth >= 1.3 * specimen.epsilon, (
+        "the zoo is for clear cases"
+    )
 
 
 @names(lambda s: s.pair is not None)
@@ -74,7 +80,10 @@ def pairs(specimen: Specimen) -> Iterator[tuple[Any, Any]]:
     if specimen.pair is not None:
         yield specimen.pair
     else:
-        yield from ((pair.d1, pair.d2) for pair in patterns(specimen.neighbors, specimen.length, specimen.domain))
+        yield from (
+            (pair.d1, pair.d2)
+            for pair in patterns(specimen.neighbors, specimen.length, specimen.domain)
+        )
 
 
 class Silence:
@@ -104,7 +113,10 @@ def test_truth_is_distance_over_scale(name: str, monkeypatch: pytest.MonkeyPatch
     """Laplace noise on a vector needs the L1 distance over the scale, at the worst pair."""
     specimen, silence = EVERY[name], Silence()
     monkeypatch.setattr(noise, "laplace", silence)
-    distances = [np.abs(np.subtract(*(specimen.mechanism(d, size=1) for d in pair))).sum() for pair in pairs(specimen)]
+    distances = [
+        np.abs(np.subtract(*(specimen.mechanism(d, size=1) for d in pair))).sum()
+        for pair in pairs(specimen)
+    ]
     (scale,) = silence.scales
     assert max(distances) / scale == pytest.approx(specimen.truth, rel=1e-12)
 
@@ -175,7 +187,9 @@ def flags_law(
         ("reference-sparse-vector-6", 1, 20, 20, None),
     ],
 )
-def test_truth_of_above_threshold(name: str, threshold: float, limit_scale: float, scale: float, most: int | None) -> None:
+def test_truth_of_above_threshold(
+    name: str, threshold: float, limit_scale: float, scale: float, most: int | None
+) -> None:
     specimen, worst = EVERY[name], 0.0
     for pair in pairs(specimen):
         if np.abs(pair[0]).max() > 10:
@@ -208,12 +222,17 @@ def test_truth_of_exact_answers_and_known_threshold() -> None:
         ("sparse-vector-twice", 6, 1, 4, 4),
     ],
 )
-def test_truth_of_shown_values(name: str, answers: int, threshold: float, limit_scale: float, scale: float) -> None:
+def test_truth_of_shown_values(
+    name: str, answers: int, threshold: float, limit_scale: float, scale: float
+) -> None:
     """Of "all below, then the last one shows v" with a low v: each of these answers, all of which move up, counts."""
     points, weights = quadrature(80 * limit_scale, min(limit_scale, scale))
     v = -20.0 * limit_scale
     low = weights * density(points, limit_scale) * (points <= v - threshold)
-    laws = [(low * below(threshold + points - q, scale) ** (answers - 1)).sum() * density(v - q, scale) for q in (1, 2)]
+    laws = [
+        (low * below(threshold + points - q, scale) ** (answers - 1)).sum() * density(v - q, scale)
+        for q in (1, 2)
+    ]
     assert math.log(laws[0] / laws[1]) == pytest.approx(answers / scale)
     assert EVERY[name].truth == pytest.approx(answers / scale)
 
@@ -232,12 +251,24 @@ def places_law(scores: Any, scale: float, one_sided: bool = False) -> Floats:
     """The law of the place of the largest noisy score."""
     points, weights = quadrature(60 * scale + 10, scale)
     if one_sided:
-        laws = [np.where(points >= q, 1 - np.exp(-np.maximum(points - q, 0) / scale), 0) for q in scores]
-        peaks = [np.where(points >= q, np.exp(-np.maximum(points - q, 0) / scale) / scale, 0) for q in scores]
+        laws = [
+            np.where(points >= q, 1 - np.exp(-np.maximum(points - q, 0) / scale), 0) for q in scores
+        ]
+        peaks = [
+            np.where(points >= q, np.exp(-np.maximum(points - q, 0) / scale) / scale, 0)
+            for q in scores
+        ]
     else:
-        laws, peaks = [below(points - q, scale) for q in scores], [density(points - q, scale) for q in scores]
-    rest = [np.prod([law for j, law in enumerate(laws) if j != i], axis=0) for i in range(len(laws))]
-    return np.array([(weights * peak * others).sum() for peak, others in zip(peaks, rest, strict=True)])
+        laws, peaks = (
+            [below(points - q, scale) for q in scores],
+            [density(points - q, scale) for q in scores],
+        )
+    rest = [
+        np.prod([law for j, law in enumerate(laws) if j != i], axis=0) for i in range(len(laws))
+    ]
+    return np.array(
+        [(weights * peak * others).sum() for peak, others in zip(peaks, rest, strict=True)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,9 +318,14 @@ def normal_delta(deviation: float, epsilon: float) -> float:
 
 
 def test_truth_of_normal_noise() -> None:
-    classic, squared = ZOO["gaussian-classic-beyond-its-range"], ZOO["gaussian-variance-as-deviation"]
+    classic, squared = (
+        ZOO["gaussian-classic-beyond-its-range"],
+        ZOO["gaussian-variance-as-deviation"],
+    )
     textbook = math.sqrt(2 * math.log(1.25 / classic.delta)) / classic.epsilon
-    exact = float(Gaussian.calibrated(sensitivity=1, epsilon=squared.epsilon, delta=squared.delta).scale)
+    exact = float(
+        Gaussian.calibrated(sensitivity=1, epsilon=squared.epsilon, delta=squared.delta).scale
+    )
     for specimen, deviation in ((classic, textbook), (squared, exact**2)):
         assert width(specimen) == pytest.approx(deviation, rel=1e-12)
         assert normal_delta(deviation, specimen.epsilon) > 1.5 * specimen.delta
@@ -312,7 +348,9 @@ def test_truth_of_whole_noise() -> None:
     for count in (0, 1):
         mass = np.array([alpha ** abs(k - count) for k in range(400)])
         laws.append(mass / mass.sum())
-    assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(ZOO["redrawn-until-plausible"].truth)
+    assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(
+        ZOO["redrawn-until-plausible"].truth
+    )
     assert ZOO["geometric-wrong-alpha"].truth == pytest.approx(-math.log(1 - alpha))
 
 
@@ -326,13 +364,19 @@ def test_truths_that_are_formulas() -> None:
         ("rappor-once", 8 * bit, 6 * bit),
         ("rappor-billed-by-bit", bit, 6 * bit),
         ("reference-rappor", 8 * twenty, 6 * twenty),
-        ("reference-one-time-rappor", 8 * responses.bit_epsilon(0.95), 6 * responses.bit_epsilon(0.95)),
+        (
+            "reference-one-time-rappor",
+            8 * responses.bit_epsilon(0.95),
+            6 * responses.bit_epsilon(0.95),
+        ),
         ("reference-truncated-geometric", math.log(9 / 8), math.log(9 / 8)),
         ("sampling-that-is-none", math.log1p((math.e - 1) / 2), 1),
     ):
         assert EVERY[name].epsilon == pytest.approx(epsilon, rel=1e-12)
         assert EVERY[name].truth == pytest.approx(truth, rel=1e-12)
-    assert ENTRIES["randomized-response-decimal"]["mechanism"]["keep"] == pytest.approx(10**0.5 / (1 + 10**0.5))
+    assert ENTRIES["randomized-response-decimal"]["mechanism"]["keep"] == pytest.approx(
+        10**0.5 / (1 + 10**0.5)
+    )
     for name in ("randomized-response-of-ten-as-two", "randomized-response-again"):
         assert ENTRIES[name]["mechanism"]["keep"] == pytest.approx(e, rel=1e-12)
 
@@ -341,8 +385,14 @@ def test_truth_of_averages() -> None:
     """The sum of four Laplace numbers has the tail of one of them times a cubic: the ratio grows to e^(4 epsilon)."""
     scale, n = 2.0, 4
     at = np.array([4000.0, 4000.0 - n])  # of the sum, for a true value moved by 1
-    coefficients = [math.comb(2 * n - 2 - k, n - 1 - k) * 2 ** (k - 2 * n + 1) / math.factorial(k) for k in range(n)]
-    log = [math.log(sum(c * (x / scale) ** k for k, c in enumerate(coefficients))) - x / scale for x in at]
+    coefficients = [
+        math.comb(2 * n - 2 - k, n - 1 - k) * 2 ** (k - 2 * n + 1) / math.factorial(k)
+        for k in range(n)
+    ]
+    log = [
+        math.log(sum(c * (x / scale) ** k for k, c in enumerate(coefficients))) - x / scale
+        for x in at
+    ]
     assert log[1] - log[0] == pytest.approx(ZOO["average-of-releases"].truth, rel=5e-3)
     assert log[1] - log[0] <= ZOO["average-of-releases"].truth
 
@@ -352,7 +402,9 @@ def test_truth_of_thresholds() -> None:
     shown = {
         "threshold-off-by-one": math.exp(1 - choices.tail(0.05)) / 2,
         "threshold-let-through": math.exp(-4) / (1 + math.exp(-1)),
-        "threshold-of-another-law": float(ndtr(-choices.tail(0.01) / width(ZOO["threshold-of-another-law"]))),
+        "threshold-of-another-law": float(
+            ndtr(-choices.tail(0.01) / width(ZOO["threshold-of-another-law"]))
+        ),
     }
     for name, probability in shown.items():
         assert probability > 1.5 * ZOO[name].delta
@@ -361,7 +413,13 @@ def test_truth_of_thresholds() -> None:
 
 
 def test_truth_of_coins() -> None:
-    for name in ("two-coins", "truncated-geometric", "second-coin-biased", "first-coin-shown", "uniform-noise"):
+    for name in (
+        "two-coins",
+        "truncated-geometric",
+        "second-coin-biased",
+        "first-coin-shown",
+        "uniform-noise",
+    ):
         specimen = ZOO[name]
         assert specimen.pair is not None
         one, two = (law(specimen.mechanism, d) for d in specimen.pair)
@@ -386,7 +444,10 @@ def test_float_noise_tells_its_value() -> None:
     """A quarter of the floats for 0 are finer than 2^-53, and none for 1 is."""
     for specimen in SPECIMENS:
         if specimen.name.startswith("float-"):
-            finer = [np.mean(np.mod(specimen.mechanism(d, size=20_000) * 2.0**53, 1) != 0) for d in (0, 1)]
+            finer = [
+                np.mean(np.mod(specimen.mechanism(d, size=20_000) * 2.0**53, 1) != 0)
+                for d in (0, 1)
+            ]
             assert finer[0] > 0.1
             assert finer[1] == 0
 
@@ -397,8 +458,13 @@ def test_claims_of_queries_are_those_of_their_plans() -> None:
     for specimen in queries:
         options = ENTRIES[specimen.name]["mechanism"]
         rows = tuple(map(tuple, ENTRIES[specimen.name]["pair"][0]))
-        plan, _ = programs.asked(options["sql"], rows, options.get("copies", 500), options.get("mechanism"))
-        assert (float(plan.price.epsilon), float(plan.price.delta)) == (specimen.epsilon, specimen.delta)
+        plan, _ = programs.asked(
+            options["sql"], rows, options.get("copies", 500), options.get("mechanism")
+        )
+        assert (float(plan.price.epsilon), float(plan.price.delta)) == (
+            specimen.epsilon,
+            specimen.delta,
+        )
 
 
 @pytest.mark.parametrize(
@@ -411,7 +477,9 @@ def test_claims_of_queries_are_those_of_their_plans() -> None:
     ],
 )
 @pytest.mark.parametrize("stretch", [1.0, 1.05])
-def test_noise_has_its_law(draw: Callable[[], Floats], law_below: Callable[[Floats], Floats], stretch: float) -> None:
+def test_noise_has_its_law(
+    draw: Callable[[], Floats], law_below: Callable[[Floats], Floats], stretch: float
+) -> None:
     """Kolmogorov's distance of 200,000 draws: small for the law, large for one that is 5 % wider."""
     with replay(Tape(7)):
         drawn = np.sort(draw() * stretch)
@@ -445,19 +513,30 @@ def wrong(dossier: Dossier) -> list[str]:
     """The verdicts that are not the truth."""
     right = {True: Verdict.VIOLATED, False: Verdict.HOLDS}
     return [
-        f"{r.name}: {r.epsilon_lower}: {r.summary}" for r in dossier.reports if r.verdict is not right[ZOO[r.name].broken]
+        f"{r.name}: {r.epsilon_lower}: {r.summary}"
+        for r in dossier.reports
+        if r.verdict is not right[ZOO[r.name].broken]
     ]
 
 
 def test_the_auditor_knows_them() -> None:
     """A few of each kind; so sure that this test fails by chance once in 10^9 runs."""
     heard: list[tuple[float, str]] = []
-    dossier = run(FAST, confidence=1 - 1e-9, samples=60_000, progress=lambda done, words: heard.append((done, words)))
+    dossier = run(
+        FAST,
+        confidence=1 - 1e-9,
+        samples=60_000,
+        progress=lambda done, words: heard.append((done, words)),
+    )
     assert not wrong(dossier)
     assert dossier.passed
     assert dossier.expected == tuple(not ZOO[name].broken for name in FAST)
     assert [report.name for report in dossier.reports] == list(FAST)
-    assert {report.method for report in dossier.reports} == {"black box", "exact law", "record and replay"}
+    assert {report.method for report in dossier.reports} == {
+        "black box",
+        "exact law",
+        "record and replay",
+    }
     assert len(dossier.notes) == len(FAST)
     shares = [done for done, _ in heard]
     assert shares == sorted(shares)
@@ -509,7 +588,9 @@ def strict_audit(row: Row, monkeypatch: pytest.MonkeyPatch) -> Judged:
 
     def noted(gauge: Any, readings: Any, runs: int, claim: Any, alpha: float) -> Certified:
         chances.append(alpha)  # one or two events share the chance of error
-        certain.append(certify(gauge, readings, runs, claim, alpha / 0.1 * 0.001 / len(REFERENCE)).epsilon)
+        certain.append(
+            certify(gauge, readings, runs, claim, alpha / 0.1 * 0.001 / len(REFERENCE)).epsilon
+        )
         return certify(gauge, readings, runs, claim, alpha)
 
     monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)

@@ -51,7 +51,9 @@ def terminal(
     """The command at a terminal; each reply is typed once its words have appeared."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environ = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"}
+    environ = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")} | {
+        "TERM": "xterm"
+    }
     child = subprocess.Popen(
         [*command, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environ | dict(environment or {}),
         start_new_session=True, preexec_fn=_take_terminal,

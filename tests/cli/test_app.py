@@ -55,9 +55,14 @@ def test_help_lists_every_command_and_exit_code_on_whole_lines(run: Any) -> None
     for words in (["--help"], []):
         shown = run(*words)
         assert shown.exit_code == 0
-        assert re.findall(r"^  ([a-z]+)  ", shown.stdout.split("Commands:")[1], re.MULTILINE) == COMMANDS
+        assert (
+            re.findall(r"^  ([a-z]+)  ", shown.stdout.split("Commands:")[1], re.MULTILINE)
+            == COMMANDS
+        )
         assert "..." not in shown.stdout.split("Commands:")[1]
-        assert all(f"  {code:<4} {meaning}\n" in shown.stdout for code, meaning in EXIT_CODES.items())
+        assert all(
+            f"  {code:<4} {meaning}\n" in shown.stdout for code, meaning in EXIT_CODES.items()
+        )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -86,7 +91,12 @@ def test_versions_are_shown(run: Any) -> None:
     for words in ("version", "--version"):
         shown = run(words)
         assert shown.exit_code == 0
-        assert [line.split()[0] for line in shown.stdout.splitlines()] == ["Sordino", "Python", "DuckDB", "SQLite"]
+        assert [line.split()[0] for line in shown.stdout.splitlines()] == [
+            "Sordino",
+            "Python",
+            "DuckDB",
+            "SQLite",
+        ]
         assert __version__ in shown.stdout
         assert "not installed" not in shown.stdout
 
@@ -95,14 +105,20 @@ def test_versions_are_shown(run: Any) -> None:
     ("words", "said"),
     [
         (["quer"], "No such command 'quer'. Did you mean 'query'? Try: sordino --help"),
-        (["budget", "sett", "visits.toml"], "No such command 'sett'. Did you mean 'set'? Try: sordino budget --help"),
+        (
+            ["budget", "sett", "visits.toml"],
+            "No such command 'sett'. Did you mean 'set'? Try: sordino budget --help",
+        ),
         (["query", "visits.toml"], "Missing argument 'SQL'. Try: sordino query --help"),
         (["query", "visits.toml", "SELECT 1", "--format", "xml"], "Try: sordino query --help"),
         (["--nonsense"], "No such option: --nonsense. Try: sordino --help"),
         (["init", "nowhere.csv", "more"], "got 'nowhere.csv': there is no such file"),
         (["query", "visits.csv", "SELECT 1", "--epsilon", "1"], "`sordino init visits.csv`"),
         (["query", "SELECT 1", "visits.toml", "--epsilon", "1"], "the declaration comes first"),
-        (["query", "v.toml", "SELECT 1", "--epsilon", "1", "-o", "x.xlsx"], "Spreadsheets open .csv. Nothing was charged."),
+        (
+            ["query", "v.toml", "SELECT 1", "--epsilon", "1", "-o", "x.xlsx"],
+            "Spreadsheets open .csv. Nothing was charged.",
+        ),
         (["ask", "visits.toml"], "Write: sordino query visits.toml"),
         (["receipt", "visits.toml"], "sordino receipt get"),
         (["init", "visits.toml"], "`sordino check visits.toml`"),
@@ -135,12 +151,16 @@ def test_bad_usage_is_one_line_on_stderr(run: Any, words: list[str], said: str) 
         (errors.EngineFailed(), 5),
     ],
 )
-def test_every_error_has_its_code_and_one_sentence(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_error_has_its_code_and_one_sentence(
+    error: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert exit_code(raising(error)) == code
     assert capsys.readouterr() == ("", f"error: {error}\n")
 
 
-def test_a_bug_shows_its_type_and_nothing_else(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_shows_its_type_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SORDINO_TRACEBACK", raising=False)
     assert exit_code(raising(KeyError("Mrs Smith, 47"))) == 1
     out, err = capsys.readouterr()
@@ -164,12 +184,17 @@ def test_ledger_warnings_are_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr() == ("", "warning: Two ledgers.\n")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["plan", "--epsilon", "1", "--queries", "10"]], ids=["help", "rich"])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["plan", "--epsilon", "1", "--queries", "10"]], ids=["help", "rich"]
+)
 def test_a_reader_who_leaves_early_is_no_error(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [Path(sysconfig.get_path("scripts")) / "sordino", *words], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        [Path(sysconfig.get_path("scripts")) / "sordino", *words],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -189,7 +214,10 @@ class TestInit:
         shown = run("init", "visits.csv")
         assert (shown.exit_code, shown.stderr) == (0, "")
         assert "Wrote visits.toml" in shown.stdout
-        assert 'sordino preview visits.toml "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1' in shown.stdout
+        assert (
+            'sordino preview visits.toml "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1'
+            in shown.stdout
+        )
         assert (folder / "visits.toml").read_text() == Dataset.schema_stub("visits.csv")
         assert "Bern" not in (folder / "visits.toml").read_text()
 
@@ -215,7 +243,13 @@ class TestInit:
         assert {path.name for path in folder.iterdir()} == before
 
     @pytest.mark.parametrize(
-        "words", [["nowhere.csv"], ["visits.xlsx"], ["visits.csv", "-o", "x.txt"], ["visits.csv", "-o", "no/x.toml"]]
+        "words",
+        [
+            ["nowhere.csv"],
+            ["visits.xlsx"],
+            ["visits.csv", "-o", "x.txt"],
+            ["visits.csv", "-o", "no/x.toml"],
+        ],
     )
     def test_bad_input(self, run: Any, folder: Path, words: list[str]) -> None:
         shown = run("init", *words)
@@ -229,7 +263,11 @@ class TestInit:
 
 def complete(run: Any, line: str) -> list[str]:
     words = line.split(" ")
-    env = {"_SORDINO_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    env = {
+        "_SORDINO_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
     shown = run(env=env)
     assert shown.exit_code == 0
     return [word for word in shown.stdout.split("\n") if word]
@@ -257,7 +295,11 @@ def test_completion_works_in_bash(folder: Path) -> None:
     )
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, env={**os.environ, "PATH": path}, timeout=60
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+        timeout=60,
     )
     assert done.stdout.strip() == "visits.toml"
 
@@ -274,7 +316,9 @@ def test_colours_are_for_terminals_that_want_them(folder: Path) -> None:
 def test_text_is_broken_at_the_width_of_the_terminal(folder: Path) -> None:
     seen = terminal(["budget", "visits.toml"], columns=60)
     assert seen.code == 0
-    assert max(map(len, seen.text.splitlines())) <= max(60, len(f"Ledger    none yet; the first question makes {folder}"))
+    assert max(map(len, seen.text.splitlines())) <= max(
+        60, len(f"Ledger    none yet; the first question makes {folder}")
+    )
     assert "Answers with epsilon 0.1" in " ".join(seen.text.split())
 
 

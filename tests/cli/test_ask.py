@@ -31,7 +31,9 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
 def payments(folder: Path) -> tuple[Payment, ...]:
-    with Ledger.open(Dataset.load(folder / "visits.toml"), create=False, as_declared=False) as ledger:
+    with Ledger.open(
+        Dataset.load(folder / "visits.toml"), create=False, as_declared=False
+    ) as ledger:
         return ledger.payments
 
 
@@ -46,7 +48,17 @@ def stored(folder: Path, sql: str, request: str, **cost: Any) -> Answer:
 
 class TestPreview:
     def test_is_the_plan_of_a_session_and_makes_no_ledger(self, run: Any, folder: Path) -> None:
-        shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2", "--rows", "100", "--confidence", "9/10")
+        shown = run(
+            "preview",
+            "visits.toml",
+            WARDS,
+            "--epsilon",
+            "0.2",
+            "--rows",
+            "100",
+            "--confidence",
+            "9/10",
+        )
         assert shown.exit_code == 0
         assert untouched(folder)
         cost: Any = {"epsilon": Fraction(1, 5), "rows": 100, "confidence": Fraction(9, 10)}
@@ -55,7 +67,18 @@ class TestPreview:
         assert f"{more} answers like this one fit" in shown.stdout
         assert "mu^2" not in shown.stdout
         assert shown.stdout == f"{plan}\n  charged      nothing now\n"
-        told = run("preview", "visits.toml", WARDS, "--epsilon", "0.2", "--rows", "100", "--confidence", "9/10", "--details")
+        told = run(
+            "preview",
+            "visits.toml",
+            WARDS,
+            "--epsilon",
+            "0.2",
+            "--rows",
+            "100",
+            "--confidence",
+            "9/10",
+            "--details",
+        )
         assert told.stdout == f"{plan.explain(details=True)}\n  charged      nothing now\n"
         assert "mu^2" in told.stdout
         assert shown.stderr == ""
@@ -69,11 +92,19 @@ class TestPreview:
         ("change", "said"),
         [
             (lambda folder: (folder / "visits.csv").unlink(), "there is no such file"),
-            (lambda folder: (folder / "visits.csv").write_text("person,age,ward,city\n"), "unit = 'patient'"),
-            (lambda folder: (folder / "visits.csv").write_text("patient,ward,city\n"), "columns.age"),
+            (
+                lambda folder: (folder / "visits.csv").write_text("person,age,ward,city\n"),
+                "unit = 'patient'",
+            ),
+            (
+                lambda folder: (folder / "visits.csv").write_text("patient,ward,city\n"),
+                "columns.age",
+            ),
         ],
     )
-    def test_of_a_source_that_is_not_there_says_so(self, run: Any, folder: Path, change: Any, said: str) -> None:
+    def test_of_a_source_that_is_not_there_says_so(
+        self, run: Any, folder: Path, change: Any, said: str
+    ) -> None:
         change(folder)
         shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2")
         assert (shown.exit_code, shown.stdout) == (2, "")
@@ -85,7 +116,9 @@ class TestPreview:
 
         with duckdb.connect(str(folder / "v.duckdb")) as made:
             made.execute("CREATE TABLE visits AS SELECT * FROM 'visits.csv'")
-            made.execute("COPY (SELECT patient AS other, * EXCLUDE (patient) FROM visits) TO 'v.parquet'")
+            made.execute(
+                "COPY (SELECT patient AS other, * EXCLUDE (patient) FROM visits) TO 'v.parquet'"
+            )
         toml = (folder / "visits.toml").read_text()
         (folder / "visits.toml").write_text(toml.replace("visits.csv", "v.duckdb"))
         assert run("preview", "visits.toml", WARDS, "--epsilon", "0.2").exit_code == 0
@@ -105,7 +138,9 @@ class TestPreview:
         assert len(payments(folder)) == 1
 
     def test_finds_the_price_of_an_error(self, run: Any, folder: Path) -> None:
-        shown = run("preview", "visits.toml", WARDS, "--error", "n=50", "--error", "age=30", "--rows", "200")
+        shown = run(
+            "preview", "visits.toml", WARDS, "--error", "n=50", "--error", "age=30", "--rows", "200"
+        )
         assert shown.exit_code == 0
         assert "the cheapest that reaches the error" in shown.stdout
         with Session(Dataset.load("visits.toml")) as session:
@@ -129,7 +164,17 @@ class TestPreview:
 class TestFormats:
     @pytest.mark.parametrize("name", list(Format))
     def test_are_those_of_the_stored_answer(self, run: Any, folder: Path, name: Format) -> None:
-        words = ["query", "visits.toml", WARDS, "--epsilon", "0.5", "--request-id", "r", "--format", name.value]
+        words = [
+            "query",
+            "visits.toml",
+            WARDS,
+            "--epsilon",
+            "0.5",
+            "--request-id",
+            "r",
+            "--format",
+            name.value,
+        ]
         shown = run(*words)
         assert shown.exit_code == 0, shown.stderr
         answer = stored(folder, WARDS, "r", epsilon=Fraction(1, 2))
@@ -166,12 +211,25 @@ class TestFormats:
 
     def test_wide_tables_are_not_cut(self, run: Any, folder: Path) -> None:
         wide = ", ".join(f"SUM(age) AS a_long_name_for_a_sum_{i}" for i in range(8))
-        shown = run("query", "visits.toml", f"SELECT {wide} FROM visits", "--epsilon", "1", env={"COLUMNS": "40"})
+        shown = run(
+            "query",
+            "visits.toml",
+            f"SELECT {wide} FROM visits",
+            "--epsilon",
+            "1",
+            env={"COLUMNS": "40"},
+        )
         assert all(f"a_long_name_for_a_sum_{i}" in shown.stdout for i in range(8))
         assert "more column" not in shown.stdout
 
     def test_all_rows_are_shown(self, run: Any, folder: Path) -> None:
-        shown = run("query", "visits.toml", "SELECT age, COUNT(*) AS n FROM visits GROUP BY age", "--epsilon", "1")
+        shown = run(
+            "query",
+            "visits.toml",
+            "SELECT age, COUNT(*) AS n FROM visits GROUP BY age",
+            "--epsilon",
+            "1",
+        )
         assert len(shown.stdout.splitlines()) == 2 + 111
 
     def test_parquet_is_not_for_terminals(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,11 +254,28 @@ class TestQuery:
         assert [p.receipt.charge.pure for p in payments(folder)] == [Fraction(1, 3)] * 2
 
     def test_gaussian_noise_is_charged_as_mu_squared(self, run: Any, folder: Path) -> None:
-        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.3", "--mechanism", "gaussian", "--nonnegative")
+        shown = run(
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.3",
+            "--mechanism",
+            "gaussian",
+            "--nonnegative",
+        )
         assert re.search(r"Charged [0-9.]+ % of the budget", shown.stderr)
         assert "mu^2" not in shown.stderr
         shown = run(
-            "query", "visits.toml", COUNT, "--epsilon", "0.3", "--mechanism", "gaussian", "--nonnegative", "--details"
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.3",
+            "--mechanism",
+            "gaussian",
+            "--nonnegative",
+            "--details",
         )
         assert "Charged mu^2 " in shown.stderr
         assert "Left: mu^2 " in shown.stderr
@@ -208,7 +283,9 @@ class TestQuery:
 
     def test_private_keys_take_the_delta_that_is_offered(self, run: Any, folder: Path) -> None:
         sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
-        shown = run("query", "visits.toml", sql, "--epsilon", "1.5", "--delta", "1e-7", "--format", "csv")
+        shown = run(
+            "query", "visits.toml", sql, "--epsilon", "1.5", "--delta", "1e-7", "--format", "csv"
+        )
         assert "and delta 1e-07 for keys" in shown.stderr
         assert payments(folder)[0].receipt.charge.delta <= Fraction(1, 10**7)
 
@@ -236,9 +313,14 @@ class TestQuery:
         assert "their budgets add up" in shown.stderr
 
     def test_draws_a_picture(self, run: Any, folder: Path) -> None:
-        shown = run("query", "visits.toml", WARDS, "--epsilon", "1", "--plot", "x.json", "--format", "csv")
+        shown = run(
+            "query", "visits.toml", WARDS, "--epsilon", "1", "--plot", "x.json", "--format", "csv"
+        )
         assert shown.exit_code == 0
-        assert "n by ward" in (folder / "x.json").read_text() or "n, age by ward" in (folder / "x.json").read_text()
+        assert (
+            "n by ward" in (folder / "x.json").read_text()
+            or "n, age by ward" in (folder / "x.json").read_text()
+        )
 
 
 class TestRefusals:
@@ -255,7 +337,10 @@ class TestRefusals:
             ([COUNT, "--error", "5", "--error", "n=6"], "one error is for all numbers"),
             ([COUNT, "--error", "n=6", "--error", "n=7"], "one error is for all numbers"),
             ([COUNT, "--error", "m=6"], "no such aggregate"),
-            (["@nowhere.sql", "--epsilon", "1"], "cannot be read there (No such file or directory)"),
+            (
+                ["@nowhere.sql", "--epsilon", "1"],
+                "cannot be read there (No such file or directory)",
+            ),
             (["SELECT * FROM visits", "--epsilon", "1"], "error: "),
             ([COUNT, "--epsilon", "1", "--output", "."], "it is a folder"),
             ([COUNT, "--epsilon", "1", "--output", "nowhere/x.csv"], "its folder does not exist"),
@@ -268,14 +353,18 @@ class TestRefusals:
             ([COUNT, "--epsilon", "1", "--request-id", " x"], "request_id"),
         ],
     )
-    def test_come_before_anything_is_charged(self, run: Any, folder: Path, words: list[str], said: str) -> None:
+    def test_come_before_anything_is_charged(
+        self, run: Any, folder: Path, words: list[str], said: str
+    ) -> None:
         shown = run("query", "visits.toml", *words)
         assert (shown.exit_code, shown.stdout) == (2, "")
         assert said in shown.stderr
         assert shown.stderr.count("\n") == 1
         assert untouched(folder) or not payments(folder)
 
-    def test_a_read_only_target_is_refused(self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_read_only_target_is_refused(
+        self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(os, "access", lambda path, mode: False)
         shown = run("query", "visits.toml", COUNT, "--epsilon", "1", "--output", "x.csv")
         assert shown.exit_code == 2
@@ -288,7 +377,10 @@ class TestRefusals:
         assert payments(folder) == ()
 
     def test_an_id_of_another_question(self, run: Any, folder: Path) -> None:
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--request-id", "r").exit_code == 0
+        assert (
+            run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--request-id", "r").exit_code
+            == 0
+        )
         shown = run("query", "visits.toml", COUNT, "--epsilon", "0.2", "--request-id", "r")
         assert (shown.exit_code, shown.stdout) == (4, "")
         assert len(payments(folder)) == 1
@@ -300,7 +392,9 @@ class TestRefusals:
 
 
 class TestAfterTheCharge:
-    def test_an_engine_that_fails(self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_engine_that_fails(
+        self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def fail(*_: object) -> None:
             raise EngineFailed
 
@@ -309,7 +403,9 @@ class TestAfterTheCharge:
         assert (shown.exit_code, shown.stdout) == (5, "")
         assert [p.status for p in payments(folder)] == ["forfeited"]
 
-    def test_a_file_that_cannot_be_written_after_all(self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_that_cannot_be_written_after_all(
+        self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
@@ -320,9 +416,21 @@ class TestAfterTheCharge:
         assert "it cannot be written (No space left on device)" in shown.stderr
         found = re.search(r"--request-id (\w+) gives it again, for free", shown.stderr)
         assert found is not None
-        again = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--output", "x.csv", "--request-id", found[1])
+        again = run(
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.5",
+            "--output",
+            "x.csv",
+            "--request-id",
+            found[1],
+        )
         assert again.exit_code == 0
-        assert (folder / "x.csv").read_text() == stored(folder, COUNT, found[1], epsilon=Fraction(1, 2)).to_csv()
+        assert (folder / "x.csv").read_text() == stored(
+            folder, COUNT, found[1], epsilon=Fraction(1, 2)
+        ).to_csv()
         assert len(payments(folder)) == 1
 
     def test_a_full_disk_behind_stdout(self, folder: Path) -> None:
@@ -335,12 +443,24 @@ class TestAfterTheCharge:
         assert b"--request-id r gives it again, for free" in done.stderr
         assert [p.status for p in payments(folder)] == ["answered"]
 
-    def test_a_bug_shows_no_data(self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bug_shows_no_data(
+        self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def broken(*_: object, **__: object) -> None:
             raise KeyError("Mrs Smith, 47")
 
         monkeypatch.setattr(Answer, "to_csv", broken)
-        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--format", "csv", "--request-id", "r")
+        shown = run(
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.5",
+            "--format",
+            "csv",
+            "--request-id",
+            "r",
+        )
         assert (shown.exit_code, shown.stdout) == (1, "")
         assert "KeyError" in shown.stderr
         assert "Smith" not in shown.stderr
@@ -407,26 +527,48 @@ class TestInterrupts:
         body += "    self._connection.execute('SELECT SUM(i % 7) FROM range(100_000_000_000_000) AS t(i)').fetchall()"
         words = ["query", "visits.toml", COUNT, "--epsilon", "0.5"]
         script = [sys.executable, "-c", PATCHED.format(body=body), *words]
-        done = subprocess.run(script, capture_output=True, timeout=PATIENCE, preexec_fn=interruptible)
+        done = subprocess.run(
+            script, capture_output=True, timeout=PATIENCE, preexec_fn=interruptible
+        )
         assert (done.returncode, done.stdout) == (130, b"")
-        assert done.stderr == b"Interrupted after the charge, which stays spent: 25 % of the budget, entry 2.\n"
+        assert (
+            done.stderr
+            == b"Interrupted after the charge, which stays spent: 25 % of the budget, entry 2.\n"
+        )
         assert [p.status for p in payments(folder)] == ["forfeited"]
 
-    def test_after_the_answer_it_can_be_had(self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_after_the_answer_it_can_be_had(
+        self, run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr("sordino.cli.ask.put_text", interrupted)
-        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--request-id", "r", "--format", "csv")
+        shown = run(
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.5",
+            "--request-id",
+            "r",
+            "--format",
+            "csv",
+        )
         assert shown.exit_code == 130
-        assert shown.stderr == "Interrupted. The answer is stored as entry 2: --request-id r gives it for free.\n"
+        assert (
+            shown.stderr
+            == "Interrupted. The answer is stored as entry 2: --request-id r gives it for free.\n"
+        )
 
 
 def test_progress_is_shown_at_a_terminal_only(folder: Path) -> None:
     words = ["query", "visits.toml", COUNT, "--epsilon", "0.5"]
     body = "input()\n    return real(self, statement)\n\nreal = DuckDB.run"
     script = [sys.executable, "-c", PATCHED.format(body=body)]
-    seen = terminal(words, command=script, replies={"Asking": b"\n"})  # the engine waits until the bar was seen
+    seen = terminal(
+        words, command=script, replies={"Asking": b"\n"}
+    )  # the engine waits until the bar was seen
     assert seen.code == 0
     assert "n ± 95 %" in seen.text
     piped = process(*words)
@@ -436,14 +578,26 @@ def test_progress_is_shown_at_a_terminal_only(folder: Path) -> None:
 
 class TestWhatASecondReviewFound:
     def test_a_dash_is_standard_output(self, run: Any, folder: Path) -> None:
-        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--format", "csv", "--output", "-")
+        shown = run(
+            "query", "visits.toml", COUNT, "--epsilon", "0.1", "--format", "csv", "--output", "-"
+        )
         assert shown.exit_code == 0
         assert shown.stdout.startswith("n,n_low,n_high\n")
         assert run("ledger", "anchor", "visits.toml", "--output", "-").stdout.startswith("{")
         assert not (folder / "-").exists()
 
     def test_a_picture_does_not_replace_the_answer(self, run: Any, folder: Path) -> None:
-        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "a.json", "--plot", "./a.json")
+        shown = run(
+            "query",
+            "visits.toml",
+            COUNT,
+            "--epsilon",
+            "0.1",
+            "--output",
+            "a.json",
+            "--plot",
+            "./a.json",
+        )
         assert shown.exit_code == 2
         assert "it is the file of --output" in shown.stderr
         assert untouched(folder)
@@ -454,17 +608,33 @@ class TestWhatASecondReviewFound:
 
     def test_a_file_is_written_through_a_link(self, run: Any, folder: Path) -> None:
         (folder / "link.csv").symlink_to("behind.csv")
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "link.csv").exit_code == 0
+        assert (
+            run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "link.csv").exit_code
+            == 0
+        )
         assert (folder / "link.csv").is_symlink()
         assert (folder / "behind.csv").read_text().startswith("n,")
         (folder / "lost.csv").symlink_to("nowhere/x.csv")
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "lost.csv").exit_code == 2
+        assert (
+            run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "lost.csv").exit_code
+            == 2
+        )
         assert len(payments(folder)) == 1
 
-    def test_a_name_that_is_too_long_is_refused_before_the_charge(self, run: Any, folder: Path) -> None:
+    def test_a_name_that_is_too_long_is_refused_before_the_charge(
+        self, run: Any, folder: Path
+    ) -> None:
         longest = "x" * 251 + ".csv"
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", longest).exit_code == 0
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "x" + longest).exit_code == 2
+        assert (
+            run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", longest).exit_code
+            == 0
+        )
+        assert (
+            run(
+                "query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "x" + longest
+            ).exit_code
+            == 2
+        )
         assert len(payments(folder)) == 1
 
     def test_looking_does_not_touch_the_data(self, run: Any, folder: Path) -> None:
@@ -473,7 +643,9 @@ class TestWhatASecondReviewFound:
         for path in folder.iterdir():
             if path.suffix in (".csv", ".parquet"):
                 path.unlink()
-        assert run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 2  # it could not be asked now
+        assert (
+            run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 2
+        )  # it could not be asked now
         assert run("budget", "visits.toml").exit_code == 0
         assert run("budget", "allot", "visits.toml", "ana", "--epsilon", "0.1").exit_code == 0
         after = Witness().recall(str((folder / "visits.ledger").resolve()))
@@ -484,10 +656,14 @@ class TestWhatASecondReviewFound:
         assert before.sources
 
 
-def test_a_preview_reads_public_tables_so_that_it_has_the_price_of_the_answer(run: Any, folder: Path) -> None:
+def test_a_preview_reads_public_tables_so_that_it_has_the_price_of_the_answer(
+    run: Any, folder: Path
+) -> None:
     (folder / "cities.csv").write_text("city,canton\nBern,BE\nThun,BE\nBasel,BS\n")
     with (folder / "visits.toml").open("a") as declaration:
-        declaration.write('[tables.cities]\nsource = "cities.csv"\npublic = true\nkey = ["city"]\n[tables.cities.columns]\n')
+        declaration.write(
+            '[tables.cities]\nsource = "cities.csv"\npublic = true\nkey = ["city"]\n[tables.cities.columns]\n'
+        )
         declaration.write('city = { type = "text" }\ncanton = { type = "text" }\n')
     sql = "SELECT canton, COUNT(*) AS n FROM visits JOIN cities USING (city) GROUP BY canton"
     told = run("preview", "visits.toml", sql, "--epsilon", "0.5")

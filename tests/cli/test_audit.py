@@ -82,14 +82,18 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_false_claim_leaves_with_6_and_says_so_first(run: Any, shop: Path) -> None:
     shown = run("audit", "mechanism", "mechanisms.py:leaks", "--epsilon", "1", *PAIR, *FEW)
     assert shown.exit_code == 6
-    assert shown.stdout.startswith("VIOLATED   mechanisms.py:leaks claims epsilon 1; at least epsilon ")
+    assert shown.stdout.startswith(
+        "VIOLATED   mechanisms.py:leaks claims epsilon 1; at least epsilon "
+    )
     assert "imported" not in shown.stdout
     assert "called" not in shown.stdout
     assert "\x1b" not in shown.stdout
 
 
 @pytest.mark.parametrize("target", ["mechanisms.py:blind", "mechanisms:Shop.blind"])
-def test_a_claim_that_passes_leaves_with_0_and_the_word_may_be_left_out(run: Any, shop: Path, target: str) -> None:
+def test_a_claim_that_passes_leaves_with_0_and_the_word_may_be_left_out(
+    run: Any, shop: Path, target: str
+) -> None:
     shown = run("audit", target, "--epsilon", "1", *PAIR, *FEW, "--format", "json")
     assert shown.exit_code == 0
     report = Report.from_json(shown.stdout)
@@ -100,7 +104,9 @@ def test_a_claim_that_passes_leaves_with_0_and_the_word_may_be_left_out(run: Any
 def test_an_audit_that_fails_has_not_passed(run: Any, shop: Path) -> None:
     shown = run("audit", "mechanisms.py:raises", "--epsilon", "1", *PAIR, *FEW)
     assert shown.exit_code == 6
-    assert shown.stdout.startswith("UNDECIDED  mechanisms.py:raises claims epsilon 1; could not be audited")
+    assert shown.stdout.startswith(
+        "UNDECIDED  mechanisms.py:raises claims epsilon 1; could not be audited"
+    )
     assert "ValueError" in shown.stdout
 
 
@@ -124,13 +130,31 @@ def test_pairs_are_searched_where_none_is_given(run: Any, shop: Path) -> None:
 
 
 def test_a_mechanism_object_can_be_audited(run: Any, shop: Path) -> None:
-    shown = run("audit", "mechanisms.py:laplace", "--epsilon", "0.1", "--d1", "0", "--d2", "1", *FEW, "-f", "json")
+    shown = run(
+        "audit",
+        "mechanisms.py:laplace",
+        "--epsilon",
+        "0.1",
+        "--d1",
+        "0",
+        "--d2",
+        "1",
+        *FEW,
+        "-f",
+        "json",
+    )
     assert shown.exit_code == 6
     assert Report.from_json(shown.stdout).epsilon_lower > 0.1
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("r.html", "<!DOCTYPE html>"), ("r.HTM", "<!DOCTYPE html>"), ("r.json", "{"), ("r.txt", "UNDECIDED")]
+    ("name", "start"),
+    [
+        ("r.html", "<!DOCTYPE html>"),
+        ("r.HTM", "<!DOCTYPE html>"),
+        ("r.json", "{"),
+        ("r.txt", "UNDECIDED"),
+    ],
 )
 def test_the_ending_of_the_file_is_the_form(run: Any, shop: Path, name: str, start: str) -> None:
     shown = run("audit", "mechanisms.py:raises", "--epsilon", "1", *PAIR, *FEW, "--output", name)
@@ -143,10 +167,30 @@ def test_the_ending_of_the_file_is_the_form(run: Any, shop: Path, name: str, sta
 
 def test_replay_compares_two_runs(run: Any, shop: Path) -> None:
     (shop / "d1.json").write_text("[3, 5, 7]")
-    shown = run("audit", "replay", "mechanisms.py:mean", "--d1", "@d1.json", "--d2", "[3, 5]", "--epsilon", "1")
+    shown = run(
+        "audit",
+        "replay",
+        "mechanisms.py:mean",
+        "--d1",
+        "@d1.json",
+        "--d2",
+        "[3, 5]",
+        "--epsilon",
+        "1",
+    )
     assert shown.exit_code == 6
     assert shown.stdout.startswith("VIOLATED   mechanisms.py:mean claims epsilon 1")
-    shown = run("audit", "replay", "mechanisms.py:total", "--d1", "@d1.json", "--d2", "[3, 5]", "--epsilon", "1")
+    shown = run(
+        "audit",
+        "replay",
+        "mechanisms.py:total",
+        "--d1",
+        "@d1.json",
+        "--d2",
+        "[3, 5]",
+        "--epsilon",
+        "1",
+    )
     assert shown.exit_code == 0
 
 
@@ -167,7 +211,9 @@ def test_an_exact_audit_knows_the_truth(run: Any, folder: Path) -> None:
 
 @pytest.fixture
 def parquet(folder: Path) -> Path:
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "visits.csv"), folder / "visits.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.csv.read_csv(folder / "visits.csv"), folder / "visits.parquet"
+    )
     text = (folder / "visits.toml").read_text().replace("visits.csv", "visits.parquet")
     (folder / "visits.toml").write_text(text)
     return folder
@@ -185,7 +231,10 @@ def test_a_question_is_replayed_without_a_charge(run: Any, parquet: Path) -> Non
 
 def test_a_question_is_compared_with_another_table(run: Any, parquet: Path) -> None:
     table = pyarrow.parquet.read_table(parquet / "visits.parquet")
-    for name, kept in (("near", np.asarray(table["patient"]) != 7), ("far", np.asarray(table["patient"]) > 7)):
+    for name, kept in (
+        ("near", np.asarray(table["patient"]) != 7),
+        ("far", np.asarray(table["patient"]) > 7),
+    ):
         pyarrow.parquet.write_table(table.filter(kept), parquet / f"{name}.parquet")
         text = (parquet / "visits.toml").read_text()
         (parquet / f"{name}.toml").write_text(text.replace("visits.parquet", f"{name}.parquet"))
@@ -201,7 +250,9 @@ def test_the_zoo_is_listed_and_run_in_both_spellings(run: Any, folder: Path) -> 
     assert listed.stdout == run("audit", "--zoo", "--list").stdout
     assert sum("broken" in line.split() for line in listed.stdout.splitlines()) >= 24
     for words in (["audit", "--zoo"], ["audit", "zoo"]):
-        shown = run(*words, "randomized-response", "mean-leaks-n", "--samples", "1e5", "--format", "json")
+        shown = run(
+            *words, "randomized-response", "mean-leaks-n", "--samples", "1e5", "--format", "json"
+        )
         assert shown.exit_code == 0
         dossier = Dossier.from_json(shown.stdout)
         assert (len(dossier.reports), dossier.expected) == (2, (True, False))
@@ -212,17 +263,29 @@ def test_the_zoo_is_listed_and_run_in_both_spellings(run: Any, folder: Path) -> 
     [
         (["nowhere.py:f"], "got 'nowhere.py': there is no such file"),
         (["folder.py:f"], "it is a folder"),
-        (["mechanisms.py"], "a file or a module and a name in it are needed. Write mechanism.py:function"),
+        (
+            ["mechanisms.py"],
+            "a file or a module and a name in it are needed. Write mechanism.py:function",
+        ),
         (["mechanisms.py:"], "a file or a module and a name in it are needed"),
         (["mechanisms.py:leeks"], "there is no leeks in it. Did you mean leaks?"),
         (["mechanisms.py:Shop.sell"], "there is no sell in it. It has blind."),
         (["mechanisms.py:number"], "number is of type int, which cannot be called"),
         (["no.module:f"], "there is no module no"),
         (["syntax.py:f"], "it is not valid Python: '(' was never closed (line 2)"),
-        (["broken.py:f"], "it fails when it is imported: ZeroDivisionError: division by zero (line 3)"),
+        (
+            ["broken.py:f"],
+            "it fails when it is imported: ZeroDivisionError: division by zero (line 3)",
+        ),
         (["leaves.py:f"], "it fails when it is imported: SystemExit: 3 (line 2)"),
-        (["lacks.py:f"], "it fails when it is imported: ModuleNotFoundError: No module named 'nothing_like_it'"),
-        (["lacks:f"], "it fails when it is imported: ModuleNotFoundError: No module named 'nothing_like_it'"),
+        (
+            ["lacks.py:f"],
+            "it fails when it is imported: ModuleNotFoundError: No module named 'nothing_like_it'",
+        ),
+        (
+            ["lacks:f"],
+            "it fails when it is imported: ModuleNotFoundError: No module named 'nothing_like_it'",
+        ),
         (["mechanisms.py:leaks", "--epsilon", "x"], "--epsilon 'x': it is not a number"),
         (["mechanisms.py:leaks", "--epsilon", "-1"], "epsilon"),
         (["mechanisms.py:leaks", "--confidence", "2"], "confidence"),
@@ -231,13 +294,19 @@ def test_the_zoo_is_listed_and_run_in_both_spellings(run: Any, folder: Path) -> 
         (["mechanisms.py:leaks", "--d1", "1"], "--d1 without --d2"),
         (["mechanisms.py:leaks", "--d2", "1"], "--d2 without --d1"),
         (["mechanisms.py:leaks", "--d1", "[1", "--d2", "1"], "--d1 '[1': it is not JSON"),
-        (["mechanisms.py:leaks", "--d1", "@no.json", "--d2", "1"], "it cannot be read (No such file or directory)"),
+        (
+            ["mechanisms.py:leaks", "--d1", "@no.json", "--d2", "1"],
+            "it cannot be read (No such file or directory)",
+        ),
         (["mechanisms.py:leaks", "--neighbors", "cousins"], "Try: sordino audit mechanism --help"),
         (["mechanisms.py:leaks", "-o", "mechanisms.py"], "a report ends in .html"),
         (["mechanisms.py:leaks", "-o", "no/r.html"], "its folder does not exist"),
         (["mechanisms.py:leaks", "-o", "folder.html"], "it is a folder"),
         (["mechanisms.py:leaks", "-o", "a\0.html"], "it is not the path of a file"),
-        (["mechanisms.py:leaks", "--d1", "@d.json", "--d2", "1", "-o", "d.json"], "it is the file of --d1"),
+        (
+            ["mechanisms.py:leaks", "--d1", "@d.json", "--d2", "1", "-o", "d.json"],
+            "it is the file of --d1",
+        ),
         (["exact", "laplace"], "laplace without --scale"),
         (["exact", "laplace", "--truth", "3/4"], "laplace is given by --scale"),
         (["exact", "randomized-response"], "randomized-response is given by --truth"),
@@ -297,7 +366,12 @@ def test_inputs_are_read_as_people_mean_them(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('\ufeff[{"age": 3}, {"age": 5}]', "utf-8")
     assert read_data("3", "--d1") == 3
     assert read_data(f"@{tmp_path}/rows.json", "--d1") == [{"age": 3}, {"age": 5}]
-    for text, shape in (("[1, 2.5]", (2,)), ("[[1, 2], [3, 4]]", (2, 2)), ("[]", (0,)), ("[NaN, 1]", (2,))):
+    for text, shape in (
+        ("[1, 2.5]", (2,)),
+        ("[[1, 2], [3, 4]]", (2, 2)),
+        ("[]", (0,)),
+        ("[NaN, 1]", (2,)),
+    ):
         array = read_data(text, "--d1")
         assert isinstance(array, np.ndarray)
         assert array.shape == shape
@@ -316,7 +390,9 @@ def test_domains_are_ranges_or_lists() -> None:
 
 def test_the_name_has_no_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "far.py").write_text("import dataclasses\n\n@dataclasses.dataclass\nclass F:\n    x: int = 0\n")
+    (tmp_path / "far.py").write_text(
+        "import dataclasses\n\n@dataclasses.dataclass\nclass F:\n    x: int = 0\n"
+    )
     found, name = imported(f"{tmp_path}/far.py:F")
     assert (found().x, name) == (0, "far.py:F")
     with pytest.raises(InvalidInput):
@@ -330,5 +406,7 @@ def test_help_loads_nothing_of_the_auditor() -> None:
         "heavy = ('sordino.audit', 'numpy', 'duckdb', 'scipy', 'flint');"
         "print(sorted(m for m in sys.modules if m.startswith(heavy)))"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert loaded.stdout.strip() == "[]"

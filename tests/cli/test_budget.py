@@ -45,7 +45,9 @@ def spent(folder: Path) -> Path:
     with Ledger.open(Dataset.load("visits.toml")) as book:
         charge = Charge(Fraction(1, 20), Fraction(1, 1000), Fraction(1, 800))
         for i in range(12):
-            request = Request(f"r{i}", f"SELECT COUNT(*) AS n{i} FROM visits", analyst="anna" if i == 10 else None)
+            request = Request(
+                f"r{i}", f"SELECT COUNT(*) AS n{i} FROM visits", analyst="anna" if i == 10 else None
+            )
             receipt = book.charge(charge, request).receipt
             if i < 11:
                 book.store(receipt, b"{}")
@@ -82,7 +84,10 @@ class TestShow:
         (own,) = (row for row in parts if row[:3] == ["anna", "1", "0"])
         (others,) = (row for row in parts if row[:4] == ["(no", "name)", "11", "1"])
         assert float(others[4]) == pytest.approx(11 * float(own[3]), rel=1e-3)
-        rows = [line.split() for line in run("budget", "show", "visits.toml", "--details").stdout.splitlines()]
+        rows = [
+            line.split()
+            for line in run("budget", "show", "visits.toml", "--details").stdout.splitlines()
+        ]
         assert ["anna", "1", "0", "0.05", "0.001", "none"] in rows
         assert ["(no", "name)", "11", "1", "0.55", "0.011", "none"] in rows
 
@@ -95,17 +100,28 @@ class TestShow:
     def test_in_json(self, run: Any, spent: Path) -> None:
         fields = json.loads(run("budget", "visits.toml", "--format", "json").stdout)
         assert fields["budget"] == {"epsilon": 2.0, "delta": 1e-6, "key_delta": 5e-7}
-        assert fields["tables"] == [{"name": "visits", "unit": "patient", "neighbors": "add_remove"}]
+        assert fields["tables"] == [
+            {"name": "visits", "unit": "patient", "neighbors": "add_remove"}
+        ]
         assert (fields["exists"], fields["as_declared"], fields["forfeited"]) == (True, True, 1)
         assert [meter["meter"] for meter in fields["left"]] == ["epsilon", "mu^2", "delta for keys"]
         assert fields["left"][0] == {"meter": "epsilon", "left": 1.4, "of": 2.0}
         assert len(fields["charges"]) == 12
         first = fields["charges"][0]
-        assert (first["entry"], first["request_id"], first["status"], first["epsilon"]) == (2, "r0", "answered", 0.05)
+        assert (first["entry"], first["request_id"], first["status"], first["epsilon"]) == (
+            2,
+            "r0",
+            "answered",
+            0.05,
+        )
         assert fields["more_answers"]["laplace"] == 14
 
     def test_show_may_be_left_out_and_main_takes_a_short_cut(
-        self, run: Any, spent: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+        self,
+        run: Any,
+        spent: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsysbinary: pytest.CaptureFixture[bytes],
     ) -> None:
         shown = run("budget", "visits.toml").stdout_bytes
         assert run("budget", "show", "visits.toml").stdout_bytes == shown
@@ -147,18 +163,33 @@ class TestShow:
         assert run("budget", "visits.toml").exit_code == 2
 
     @pytest.mark.parametrize(
-        "charge", [Charge(Fraction(1, 5), Fraction(1, 50)), Charge(None, Fraction(1, 50))], ids=["laplace", "gaussian"]
+        "charge",
+        [Charge(Fraction(1, 5), Fraction(1, 50)), Charge(None, Fraction(1, 50))],
+        ids=["laplace", "gaussian"],
     )
     def test_it_loads_nothing_heavy(self, spent: Path, charge: Charge) -> None:
         with ledger(spent) as book:
             book.charge(charge, Request("another", COUNT))
-        heavy = {"numpy", "scipy", "duckdb", "sqlglot", "pyarrow", "pandas", "cryptography", "rich", "typer", "pydantic"}
+        heavy = {
+            "numpy",
+            "scipy",
+            "duckdb",
+            "sqlglot",
+            "pyarrow",
+            "pandas",
+            "cryptography",
+            "rich",
+            "typer",
+            "pydantic",
+        }
         script = (
             "import sys; from sordino.cli.app import main; sys.argv = ['sordino', 'budget', 'visits.toml']\n"
             "try:\n    main()\nexcept SystemExit as left:\n    assert left.code == 0\n"
             f"print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
         )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE
+        )
         assert done.stderr == "[]\n"
         assert "% left" in done.stdout
 
@@ -193,7 +224,9 @@ class TestSet:
         assert "There is no ledger yet" in run("budget", "set", "visits.toml").stdout
         assert not (folder / "visits.ledger").exists()
 
-    @pytest.mark.parametrize(("reply", "budget"), [(b"y\n", 3), (b"n\n", 2), (b"\x03", 2)], ids=["yes", "no", "ctrl-c"])
+    @pytest.mark.parametrize(
+        ("reply", "budget"), [(b"y\n", 3), (b"n\n", 2), (b"\x03", 2)], ids=["yes", "no", "ctrl-c"]
+    )
     def test_it_asks_at_a_terminal(self, spent: Path, reply: bytes, budget: int) -> None:
         declare(spent, "epsilon = 2.0", "epsilon = 3.0")
         seen = terminal(["budget", "set", "visits.toml"], replies={"[y/N]": reply})
@@ -210,7 +243,9 @@ class TestAllot:
         assert "only those with a sub-budget may ask" in shown.stdout
         with ledger(spent) as book:
             assert book.allotments["anna"].budget == Budget(Fraction(1, 2), Fraction(1, 10**7))
-        fields = json.loads(run("budget", "visits.toml", "--analyst", "anna", "--format", "json").stdout)
+        fields = json.loads(
+            run("budget", "visits.toml", "--analyst", "anna", "--format", "json").stdout
+        )
         assert fields["left"][0] == {"meter": "epsilon", "left": 0.45, "of": 0.5}
         assert fields["sub_budgets"]["anna"]["epsilon"] == 0.5
         refused = run("query", "visits.toml", COUNT, "--epsilon", "0.1")
@@ -223,10 +258,16 @@ class TestAllot:
 
     def test_everybody_else(self, run: Any, folder: Path) -> None:
         shown = run("budget", "allot", "visits.toml", "*", "--epsilon", "0.2")
-        assert "Everybody without a sub-budget of their own may spend epsilon 0.2, delta 1e-06" in shown.stdout
+        assert (
+            "Everybody without a sub-budget of their own may spend epsilon 0.2, delta 1e-06"
+            in shown.stdout
+        )
         refused = run("query", "visits.toml", COUNT, "--epsilon", "0.3", "--analyst", "bob")
         assert (refused.exit_code, refused.stdout) == (3, "")
-        assert run("query", "visits.toml", COUNT, "--epsilon", "0.2", "--analyst", "bob").exit_code == 0
+        assert (
+            run("query", "visits.toml", COUNT, "--epsilon", "0.2", "--analyst", "bob").exit_code
+            == 0
+        )
 
     @pytest.mark.parametrize(
         ("words", "said"),
@@ -245,7 +286,9 @@ class TestAllot:
         assert said in shown.stderr
 
 
-def test_a_failed_query_is_listed_as_forfeited(run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_query_is_listed_as_forfeited(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise EngineFailed
 
@@ -275,7 +318,9 @@ class TestGauges:
             assert found["laplace"] == meter.fits(Charge.of(LaplaceLoss(USUAL)))
             assert ("gaussian" in found) == (delta > 0)
             if delta:
-                assert found["gaussian"] == meter.fits(Charge.of(GaussianLoss(largest_mu(USUAL, delta / 2))))
+                assert found["gaussian"] == meter.fits(
+                    Charge.of(GaussianLoss(largest_mu(USUAL, delta / 2)))
+                )
 
     def test_what_is_left_is_never_rounded_up(self) -> None:
         meter = TwoMeterFilter(Budget(1), spent=Charge(Fraction(1, 3)))
@@ -289,7 +334,10 @@ class TestGauges:
     def test_closed_meters_say_why(self) -> None:
         budget = Budget(1, Fraction(1, 10**6))
         gaussian = TwoMeterFilter(budget, spent=Charge(None, Fraction(1, 1000)))
-        assert [g.left for g in gauges(gaussian, details=True)] == [None, gaussian.remaining.mu_squared]
+        assert [g.left for g in gauges(gaussian, details=True)] == [
+            None,
+            gaussian.remaining.mu_squared,
+        ]
         assert gauges(gaussian, details=True)[0].words == "closed by Gaussian noise"
         assert left_words(gaussian, details=True).startswith("mu^2 ")
         laplace = TwoMeterFilter(budget, spent=Charge(Fraction(1, 2), Fraction(1)))
@@ -299,4 +347,7 @@ class TestGauges:
     def test_costs_in_words(self) -> None:
         assert cost_words(NOTHING, None) == "nothing"
         assert cost_words(Charge(None, Fraction(1, 100)), None) == "mu^2 0.01"
-        assert cost_words(Charge(Fraction(1, 2), delta=Fraction(1, 10**8)), None) == "epsilon 0.5 and delta 1e-08 for keys"
+        assert (
+            cost_words(Charge(Fraction(1, 2), delta=Fraction(1, 10**8)), None)
+            == "epsilon 0.5 and delta 1e-08 for keys"
+        )

@@ -41,7 +41,16 @@ def owned(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     ending = str(request.param)
     day = pa.array([0], pa.int32()).cast(pa.date32())
-    table = pa.table({"patient_id": [7], "age": [41], "ward": ["A"], "city": [SECRET], "day": day, "note": [SECRET]})
+    table = pa.table(
+        {
+            "patient_id": [7],
+            "age": [41],
+            "ward": ["A"],
+            "city": [SECRET],
+            "day": day,
+            "note": [SECRET],
+        }
+    )
     write_source(Path(f"visits.{ending}"), table)
     Path("visits.toml").write_text(GOOD.replace("SOURCE", ending))
     return ending
@@ -107,7 +116,9 @@ class TestCheck:
             ("max_rows = 3", "max_rows = 0", "a whole number from 1"),
         ],
     )
-    def test_what_does_not_fit_is_named(self, run: Any, owned: str, old: str, new: str, told: str) -> None:
+    def test_what_does_not_fit_is_named(
+        self, run: Any, owned: str, old: str, new: str, told: str
+    ) -> None:
         changed(old, new)
         shown = run("check", "visits.toml")
         assert (shown.exit_code, shown.stdout) == (2, "")
@@ -124,7 +135,12 @@ class TestCheck:
             assert "which is not read as int" in shown.stderr
 
     def test_a_ledger_that_is_not_as_declared_is_told(self, run: Any, owned: str) -> None:
-        assert run("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1").exit_code == 0
+        assert (
+            run(
+                "query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1"
+            ).exit_code
+            == 0
+        )
         changed("epsilon = 1.0", "epsilon = 2.0")
         shown = run("check", "visits.toml")
         assert "with 1 charge\n" in shown.stdout
@@ -132,7 +148,9 @@ class TestCheck:
 
     def test_a_first_line_that_may_be_a_record_is_not_shown(self, run: Any, folder: Path) -> None:
         (folder / "visits.csv").write_text(f"{SECRET},31\n")
-        (folder / "visits.toml").write_text('[tables.visits]\nsource = "visits.csv"\nunit = "row"\n')
+        (folder / "visits.toml").write_text(
+            '[tables.visits]\nsource = "visits.csv"\nunit = "row"\n'
+        )
         shown = run("check", "visits.toml")
         assert "2 columns: not declared" in shown.stdout
         assert SECRET not in shown.stdout
@@ -154,18 +172,31 @@ class TestCheck:
         (lambda d: d.pop("budget"), "budget"),
         (lambda d: d["tables"]["visits"].update(max_rows=10**6), "tables.visits.max_rows"),
         (lambda d: d["tables"]["visits"].update(neighbors="replace"), "tables.visits.neighbors"),
-        (lambda d: d["tables"]["visits"]["columns"].update(e_mail={"type": "text"}), "tables.visits.columns.e_mail"),
-        (lambda d: d["tables"]["visits"]["columns"].update(patient_id={"type": "int"}), "tables.visits.columns.patient_id"),
-        (lambda d: d["tables"]["visits"]["columns"].update(x={"type": "int"}), "tables.visits.columns.x"),
         (
-            lambda d: d["tables"]["visits"]["columns"].update(x={"type": "category", "values": ["a"]}),
+            lambda d: d["tables"]["visits"]["columns"].update(e_mail={"type": "text"}),
+            "tables.visits.columns.e_mail",
+        ),
+        (
+            lambda d: d["tables"]["visits"]["columns"].update(patient_id={"type": "int"}),
+            "tables.visits.columns.patient_id",
+        ),
+        (
+            lambda d: d["tables"]["visits"]["columns"].update(x={"type": "int"}),
+            "tables.visits.columns.x",
+        ),
+        (
+            lambda d: d["tables"]["visits"]["columns"].update(
+                x={"type": "category", "values": ["a"]}
+            ),
             "tables.visits.columns.x",
         ),
         (lambda d: d["tables"].update(w={"source": "w.csv", "public": True}), "tables.w.public"),
         (lambda d: d["tables"].update(r={"source": "r.csv", "unit": "row"}), "tables.r.unit"),
     ],
 )
-def test_each_doubtful_choice_is_remarked_on(change: Callable[[dict[str, Any]], object], key: str) -> None:
+def test_each_doubtful_choice_is_remarked_on(
+    change: Callable[[dict[str, Any]], object], key: str
+) -> None:
     declared = tomllib.loads(GOOD.replace("SOURCE", "parquet"))
     assert second_look(Dataset(**declared)) == ()
     change(declared)
@@ -180,7 +211,9 @@ def test_types_are_suggested_by_whole_words_only() -> None:
 
 
 class TestInitOfSeveral:
-    def test_several_tables_and_public_ones(self, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_several_tables_and_public_ones(
+        self, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
         Path("other").mkdir()
         for path in ("visits.csv", "other/visits.csv", "wards.csv"):
@@ -190,21 +223,33 @@ class TestInitOfSeveral:
         text = Path("visits.toml").read_text()
         assert SECRET not in text
         assert text.startswith("#:schema ./sordino.schema.json\n")
-        assert json.loads(Path("sordino.schema.json").read_text())["title"] == "A declaration of Sordino"
+        assert (
+            json.loads(Path("sordino.schema.json").read_text())["title"]
+            == "A declaration of Sordino"
+        )
         Path("visits.toml").write_text(text.replace('"TODO"', '"patient_id"'))
         tables = Dataset.load("visits.toml").tables
         assert [(name, table.public) for name, table in tables.items()] == [
             ("visits", False), ("visits_2", False), ("wards", True)]  # fmt: skip
-        assert [column.kind for column in tables["wards"].columns.values()] == ["text", "int", "date"]
+        assert [column.kind for column in tables["wards"].columns.values()] == [
+            "text",
+            "int",
+            "date",
+        ]
         assert run("check", "visits.toml").exit_code == 0
 
     def test_two_duckdb_files_with_tables_of_one_name(self, tmp_path: Path) -> None:
         for name in ("a.duckdb", "b.duckdb"):
             write_source(tmp_path / name, pa.table({"pid": [1]}))
-        text = Dataset.schema_stub([tmp_path / "a.duckdb", tmp_path / "b.duckdb"], tmp_path / "both.toml")
+        text = Dataset.schema_stub(
+            [tmp_path / "a.duckdb", tmp_path / "b.duckdb"], tmp_path / "both.toml"
+        )
         (tmp_path / "both.toml").write_text(text.replace('"TODO"', '"pid"'))
         tables = Dataset.load(tmp_path / "both.toml").tables
-        assert {name: table.source.table for name, table in tables.items()} == {"visits": "visits", "visits_2": "visits"}
+        assert {name: table.source.table for name, table in tables.items()} == {
+            "visits": "visits",
+            "visits_2": "visits",
+        }
 
     def test_the_schema_is_printed(self, run: Any) -> None:
         shown = run("schema")

@@ -19,7 +19,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def explained(*words: str, columns: int = 80) -> str:
-    result = CliRunner().invoke(app, list(words), env={"COLUMNS": str(columns)}, catch_exceptions=False)
+    result = CliRunner().invoke(
+        app, list(words), env={"COLUMNS": str(columns)}, catch_exceptions=False
+    )
     assert result.exit_code == 0
     return result.output
 
@@ -48,7 +50,9 @@ def above(shown: str, value: float) -> bool:
 
 def check_views(text: str, loss: so.Loss, deltas: tuple[str, ...]) -> None:
     for delta in deltas:
-        assert above(entry(text, f"epsilon at delta {delta}"), max(0.0, loss.epsilon(Fraction(delta))))
+        assert above(
+            entry(text, f"epsilon at delta {delta}"), max(0.0, loss.epsilon(Fraction(delta)))
+        )
     assert above(entry(text, "total variation (delta at epsilon 0)"), loss.total_variation())
     assert above(entry(text, "rho (zero-concentrated privacy)"), loss.rho())
     assert above(entry(text, "mu (Gaussian privacy)"), loss.mu())
@@ -62,7 +66,9 @@ def check_attack(text: str, loss: so.Loss) -> None:
     """The shown share of right guesses is that of the best test on the trade-off curve."""
     flat = " ".join(text.split())
     (right,) = re.findall(r"right at most (\S+) %", flat)
-    best = max(1 - (alpha + loss.trade_off(alpha)) / 2 for alpha in (Fraction(i, 400) for i in range(401)))
+    best = max(
+        1 - (alpha + loss.trade_off(alpha)) / 2 for alpha in (Fraction(i, 400) for i in range(401))
+    )
     assert best * 100 * (1 - 1e-9) <= float(right) <= best * 100 + 0.05
     (found,) = re.findall(r"finds at most (\S+) %", flat)
     assert above(found, 100 * (1 - loss.trade_off(Fraction(1, 20))))
@@ -79,7 +85,9 @@ def check_attack(text: str, loss: so.Loss) -> None:
 def test_laplace_shows_the_librarys_numbers(epsilon: str, sensitivity: str) -> None:
     e, s = Fraction(epsilon), Fraction(sensitivity)
     mechanism = so.Laplace.calibrated(sensitivity=s, epsilon=e, step=Fraction(1, s.denominator))
-    text = explained("laplace", "--epsilon", epsilon, "--sensitivity", sensitivity, "--delta", "1e-5")
+    text = explained(
+        "laplace", "--epsilon", epsilon, "--sensitivity", sensitivity, "--delta", "1e-5"
+    )
     assert above(entry(text, "scale"), float(s / e))
     assert above(entry(text, "standard deviation"), math.sqrt(2) * float(s / e))
     assert above(entry(text, "95 % of the answers are within"), float(mechanism.interval(0.95)))
@@ -106,7 +114,9 @@ def test_gaussian_shows_the_librarys_numbers(epsilon: str, delta: str) -> None:
     check_attack(text, mechanism.loss(1))
     (tail,) = re.findall(r"with probability (\S+) at most", " ".join(text.split()))
     shift = mechanism.loss(1).mu()  # the loss is N(mu^2/2, mu^2)
-    assert float(tail) == pytest.approx(math.erfc((float(e) / shift - shift / 2) / math.sqrt(2)) / 2, rel=1.1e-3)
+    assert float(tail) == pytest.approx(
+        math.erfc((float(e) / shift - shift / 2) / math.sqrt(2)) / 2, rel=1.1e-3
+    )
 
 
 def test_gaussian_stands_beside_the_classic_formula() -> None:
@@ -114,8 +124,13 @@ def test_gaussian_stands_beside_the_classic_formula() -> None:
     classic = math.sqrt(2 * math.log(2e6))
     shown = entry(text, "scale by the classic formula")
     assert above(shown.split()[0], classic)
-    assert f"{classic / float(so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6).scale):.3g} times" in shown
-    assert "no proof" in entry(explained("gaussian", "--epsilon", "1.01"), "scale by the classic formula")
+    assert (
+        f"{classic / float(so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6).scale):.3g} times"
+        in shown
+    )
+    assert "no proof" in entry(
+        explained("gaussian", "--epsilon", "1.01"), "scale by the classic formula"
+    )
 
 
 def test_randomized_response_designs_a_survey() -> None:
@@ -126,7 +141,9 @@ def test_randomized_response_designs_a_survey() -> None:
     told = 100 * 1.959963984540054 / 2 / math.sqrt(1000)
     assert above(entry(text, "95 % error in the population").removesuffix(" %"), 2 * told)
     assert above(entry(text, "the same if everybody told the truth").removesuffix(" %"), told)
-    assert entry(text, "as good as this many true answers") == "250"  # the variance is four times as large
+    assert (
+        entry(text, "as good as this many true answers") == "250"
+    )  # the variance is four times as large
     assert "e^epsilon = 3." in " ".join(text.split())
     assert "is another one with probability 1/4" in " ".join(text.split())
     check_views(text, coin.loss(), ("1e-09", "1e-06", "0.001"))
@@ -138,7 +155,9 @@ def test_randomized_response_of_an_epsilon() -> None:
     response = so.RandomizedResponse.calibrated(epsilon=Fraction(7, 10), categories=3)
     assert entry(text, "pure epsilon") == "0.7"
     assert float(entry(text, "truth probability")) == pytest.approx(float(response.truth), rel=1e-3)
-    assert float(entry(text, "probability of each other answer")) == pytest.approx(float(response.other), rel=1e-3)
+    assert float(entry(text, "probability of each other answer")) == pytest.approx(
+        float(response.other), rel=1e-3
+    )
     check_views(text, response.loss(), ("1e-09", "1e-06", "0.001"))
     check_attack(text, response.loss())
     bars = {line.split("  ")[0].strip(): line for line in text.split("\n") if ", truth " in line}
@@ -166,13 +185,20 @@ def test_what_would_take_long_is_left_out() -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_the_hill_stands_on_the_value_and_the_line_on_its_neighbour(mechanism: str, columns: int) -> None:
-    text = explained(mechanism, "--epsilon", "4", "--sensitivity", "2", "--value", "10", columns=columns)
+def test_the_hill_stands_on_the_value_and_the_line_on_its_neighbour(
+    mechanism: str, columns: int
+) -> None:
+    text = explained(
+        mechanism, "--epsilon", "4", "--sensitivity", "2", "--value", "10", columns=columns
+    )
     lines = text.split("\n")
     ruler = next(i for i, line in enumerate(lines) if "┬" in line)
     assert len(lines[ruler]) == columns
     picture = [line.ljust(columns) for line in lines[ruler - 12 : ruler]]
-    labels = [(m.start() + (len(m.group()) // 2), float(m.group())) for m in re.finditer(r"\S+", lines[ruler + 1])]
+    labels = [
+        (m.start() + (len(m.group()) // 2), float(m.group()))
+        for m in re.finditer(r"\S+", lines[ruler + 1])
+    ]
     (left, a), (right, b) = labels[0], labels[-1]
     unit = (right - left) / (b - a)
 
@@ -190,7 +216,9 @@ def test_samples_are_drawn_from_the_value_and_its_neighbour() -> None:
     text = explained("laplace", "--epsilon", "1000", "--value", "7", "--samples", "3")
     assert "with the person, true value 7: 7  7  7\n" in text
     assert "without the person, true value 6: 6  6  6\n" in text
-    text = explained("gaussian", "--epsilon", "1", "--value", "0.5", "--sensitivity", "0.25", "--samples", "40")
+    text = explained(
+        "gaussian", "--epsilon", "1", "--value", "0.5", "--sensitivity", "0.25", "--samples", "40"
+    )
     drawn = " ".join(text.split()).partition("true value 0.5: ")[2].split()[:40]
     assert all(float(x) * 4 == int(float(x) * 4) for x in drawn)
     assert len(set(drawn)) > 3
@@ -204,7 +232,12 @@ def test_a_value_far_away_does_not_flatten_the_axis() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "ending"),
-    [("randomized-response", "png"), ("randomized-response", "svg"), ("randomized-response", "html"), ("laplace", "json")],
+    [
+        ("randomized-response", "png"),
+        ("randomized-response", "svg"),
+        ("randomized-response", "html"),
+        ("laplace", "json"),
+    ],
 )
 def test_the_picture_is_written(mechanism: str, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"loss.{ending}"
@@ -240,7 +273,10 @@ def test_the_picture_is_written(mechanism: str, ending: str, tmp_path: Path) -> 
         (["laplace", "--epsilon", "1", "--delta", "1"], "--delta '1'"),
         (["laplace", "--epsilon", "1", "--budget", "1e7"], "--budget '1e7': a budget's epsilon"),
         (["laplace", "--epsilon", "1", "--budget", "0"], "between 1e-12 and 1e6"),
-        (["laplace", "--epsilon", "1", "--output", "x.bmp"], "--output 'x.bmp': the ending must be one of"),
+        (
+            ["laplace", "--epsilon", "1", "--output", "x.bmp"],
+            "--output 'x.bmp': the ending must be one of",
+        ),
         (["laplace", "--epsilon", "1", "--output", "no/such/folder/x.json"], "cannot be written"),
         (["gaussian", "--epsilon", "1", "--delta", "0"], "delta"),
         (["randomized-response"], "neither --epsilon nor --truth"),
@@ -248,13 +284,22 @@ def test_the_picture_is_written(mechanism: str, ending: str, tmp_path: Path) -> 
         (["randomized-response", "--truth", "1/2"], "pure chance"),
         (["randomized-response", "--truth", "1"], "below 1"),
         (["randomized-response", "--truth", "75"], "Write --truth 0.75."),
-        (["randomized-response", "--truth", "2", "--categories", "40"], "--truth '2': over 40 categories"),
+        (
+            ["randomized-response", "--truth", "2", "--categories", "40"],
+            "--truth '2': over 40 categories",
+        ),
         (
             ["randomized-response", "--epsilon", "1", "--categories", "1"],
             "--categories '1': it must be a whole number from 2",
         ),
-        (["randomized-response", "--epsilon", "1", "--persons", "0"], "--persons '0': it must be a whole number from 1"),
-        (["randomized-response", "--epsilon", "1", "--persons", "2.5"], "--persons '2.5': it must be a whole number"),
+        (
+            ["randomized-response", "--epsilon", "1", "--persons", "0"],
+            "--persons '0': it must be a whole number from 1",
+        ),
+        (
+            ["randomized-response", "--epsilon", "1", "--persons", "2.5"],
+            "--persons '2.5': it must be a whole number",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -272,7 +317,15 @@ def test_what_makes_no_sense_is_refused(
         ["laplace", "--epsilon", "1000", "--sensitivity", "1e-12", "--value", "1/7"],
         ["gaussian", "--epsilon", "1e-6", "--delta", "1e-100"],
         ["gaussian", "--epsilon", "1000", "--delta", "0.999"],
-        ["randomized-response", "--epsilon", "0.1", "--delta", "1e-9", "--categories", "2147483648"],
+        [
+            "randomized-response",
+            "--epsilon",
+            "0.1",
+            "--delta",
+            "1e-9",
+            "--categories",
+            "2147483648",
+        ],
         ["randomized-response", "--epsilon", "1e-6", "--persons", "1"],
         ["randomized-response", "--truth", "0." + "9" * 300, "--delta", "0"],
     ],

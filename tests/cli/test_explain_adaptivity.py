@@ -20,13 +20,17 @@ FOUND = Freedman(
     10_000,
     5_000,
     plain=Curve((1, 3, 25), (0.52, 0.53, 0.58), (0.51, 0.53, 0.60), (0.50, 0.49, 0.51)),
-    guarded=Curve((1, 3, 7, 15, 25, 35), (0.6,) * 6, (0.52, 0.53, 0.55, 0.50, 0.51, 0.49), (0.5,) * 6),
+    guarded=Curve(
+        (1, 3, 7, 15, 25, 35), (0.6,) * 6, (0.52, 0.53, 0.55, 0.50, 0.51, 0.49), (0.5,) * 6
+    ),
     corrected=3,
 )
 
 
 def explained(*words: str, columns: int = 100) -> str:
-    result = CliRunner().invoke(app, ["adaptivity", *words], env={"COLUMNS": str(columns)}, catch_exceptions=False)
+    result = CliRunner().invoke(
+        app, ["adaptivity", *words], env={"COLUMNS": str(columns)}, catch_exceptions=False
+    )
     assert result.exit_code == 0
     return result.output
 
@@ -52,9 +56,13 @@ def test_bars_are_the_accuracies_above_one_half() -> None:
     text = explained("--rows", "2e3", columns=120)
     plain, guarded = text.partition("The same through so.Holdout")[::2]
     assert re.findall(r"(\d+) features?, holdout", plain) == ["1", "3", "25"]
-    assert len(re.findall(r"features?, holdout", guarded)) == 5  # the first, the last, and some between
+    assert (
+        len(re.findall(r"features?, holdout", guarded)) == 5
+    )  # the first, the last, and some between
     assert re.search(r"^ *25 features, holdout .* 60\.0 %$", plain, re.MULTILINE)
-    bars = {line.split(",")[0].strip(): solid(line) for line in plain.split("\n") if ", holdout" in line}
+    bars = {
+        line.split(",")[0].strip(): solid(line) for line in plain.split("\n") if ", holdout" in line
+    }
     assert bars["3 features"] / bars["25 features"] == pytest.approx(0.3, abs=0.01)
     assert bars["1 feature"] / bars["25 features"] == pytest.approx(0.1, abs=0.01)
     half = next(line for line in plain.split("\n") if "49.0 %" in line)
@@ -80,13 +88,18 @@ def test_longer_bars_end_at_the_next_mark(monkeypatch: pytest.MonkeyPatch) -> No
         (60_000, 0.52, "no longer tells the truth. so.Holdout is off by more than chance"),
     ],
 )
-def test_the_words_follow_the_numbers(monkeypatch: pytest.MonkeyPatch, rows: int, told: float, said: str) -> None:
+def test_the_words_follow_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, rows: int, told: float, said: str
+) -> None:
     seen = replace(FOUND, plain=replace(FOUND.plain, holdout=(0.51, 0.53, told)))
     monkeypatch.setattr(paradox, "freedman", lambda **_: seen)
     text = " ".join(explained("--rows", str(rows), "--features", "500").split())
     off = 100 * (told - 0.51)
     assert f"says {100 * told:.1f} %, and fresh rows 51.0 %: it is off by {off:.1f} points" in text
-    assert "says 49.0 %, and fresh rows 50.0 %: it is off by 1.0 points, and was by 5.0 at most" in text
+    assert (
+        "says 49.0 %, and fresh rows 50.0 %: it is off by 1.0 points, and was by 5.0 at most"
+        in text
+    )
     assert f"differ by up to about {300 * (0.5 / rows) ** 0.5:.1f} points" in text
     assert said in text
     assert ("nothing to see" in text) != ("no longer tells" in text)
@@ -126,7 +139,10 @@ def test_a_plain_holdout_is_fooled_and_a_guarded_one_is_not() -> None:
     with replay(Tape(7)):
         text = explained("--rows", "10000", "--features", "1000")
     plain, guarded = text.partition("The same through so.Holdout")[::2]
-    told = [[float(x) for x in re.findall(r"holdout .* (\S+) %$", part, re.MULTILINE)] for part in (plain, guarded)]
+    told = [
+        [float(x) for x in re.findall(r"holdout .* (\S+) %$", part, re.MULTILINE)]
+        for part in (plain, guarded)
+    ]
     assert max(told[0]) > 53
     assert told[0] == sorted(told[0])
     assert abs(told[1][-1] - 50) < 2
@@ -135,12 +151,21 @@ def test_a_plain_holdout_is_fooled_and_a_guarded_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--rows", "2"], "--rows '2': it must be a whole number from 1,117 to 1,000,000. Write --rows 10000."),
+        (
+            ["--rows", "2"],
+            "--rows '2': it must be a whole number from 1,117 to 1,000,000. Write --rows 10000.",
+        ),
         (["--rows", "-5"], "--rows '-5': it must be a whole number from 1,117"),
         (["--rows", "2000.5"], "--rows '2000.5': it must be a whole number"),
         (["--rows", "many"], "--rows 'many': it must be a whole number"),
-        (["--features", "3"], "--features '3': it must be a whole number from 100 to 1,000,000. Write --features 5000."),
-        (["--rows", "100000", "--features", "100000"], "at most 200,000,000. Write --features 2000."),
+        (
+            ["--features", "3"],
+            "--features '3': it must be a whole number from 100 to 1,000,000. Write --features 5000.",
+        ),
+        (
+            ["--rows", "100000", "--features", "100000"],
+            "at most 200,000,000. Write --features 2000.",
+        ),
         (["--confidence", "1"], "--confidence '1'"),
         (["--confidence", "0"], "--confidence '0'"),
         (["--confidence", "sure"], "it is not a number"),
@@ -152,7 +177,11 @@ def test_what_makes_no_sense_is_refused(words: list[str], said: str) -> None:
 
 def test_a_holdout_that_is_used_up_at_once_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Curve((), (), (), ())
-    monkeypatch.setattr(paradox, "freedman", lambda **_: Freedman(1000, 5000, FOUND.plain, empty, 30))
+    monkeypatch.setattr(
+        paradox, "freedman", lambda **_: Freedman(1000, 5000, FOUND.plain, empty, 30)
+    )
     assert "so few rows" in refusal()
-    monkeypatch.setattr(paradox, "freedman", lambda **_: Freedman(1000, 100, empty, FOUND.guarded, 0))
+    monkeypatch.setattr(
+        paradox, "freedman", lambda **_: Freedman(1000, 100, empty, FOUND.guarded, 0)
+    )
     assert "nothing to show" in refusal()

@@ -18,7 +18,9 @@ Z = 1.959963984540054
 
 
 def explained(*words: str, columns: int = 100) -> str:
-    result = CliRunner().invoke(app, ["randomized-response", *words], env={"COLUMNS": str(columns)}, catch_exceptions=False)
+    result = CliRunner().invoke(
+        app, ["randomized-response", *words], env={"COLUMNS": str(columns)}, catch_exceptions=False
+    )
     assert result.exit_code == 0
     return result.output
 
@@ -52,10 +54,22 @@ def test_the_number_of_answers_is_the_planners(categories: int, error: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "categories", "error"), [("1", 2, "0.01"), ("1", 100, "20%"), ("0.2", 7, "0.1"), ("6", 50, "1%")]
+    ("epsilon", "categories", "error"),
+    [("1", 2, "0.01"), ("1", 100, "20%"), ("0.2", 7, "0.1"), ("6", 50, "1%")],
 )
-def test_the_error_the_number_of_answers_and_the_true_answers_agree(epsilon: str, categories: int, error: str) -> None:
-    words = ("--epsilon", epsilon, "--categories", str(categories), "--error", error, "--delta", "0")
+def test_the_error_the_number_of_answers_and_the_true_answers_agree(
+    epsilon: str, categories: int, error: str
+) -> None:
+    words = (
+        "--epsilon",
+        epsilon,
+        "--categories",
+        str(categories),
+        "--error",
+        error,
+        "--delta",
+        "0",
+    )
     wanted = 100 * float(error) if "%" not in error else float(error[:-1])
     needed = entry(explained(*words), f"answers for ±{wanted:g} % in the population")
     text = explained(*words, "--persons", needed)
@@ -74,13 +88,21 @@ def test_the_error_of_a_category_is_that_of_direct_at_its_worst() -> None:
     assert entry(few, "as good as this many true answers") == "less than 1"
 
 
-@pytest.mark.parametrize(("epsilon", "categories", "persons"), [("1", 100, 20_000), ("3", 10, 500), ("0.5", 2, 1000)])
-def test_protocols_stand_in_the_order_of_choose(epsilon: str, categories: int, persons: int) -> None:
-    text = explained("--epsilon", epsilon, "--categories", str(categories), "--persons", str(persons))
+@pytest.mark.parametrize(
+    ("epsilon", "categories", "persons"), [("1", 100, 20_000), ("3", 10, 500), ("0.5", 2, 1000)]
+)
+def test_protocols_stand_in_the_order_of_choose(
+    epsilon: str, categories: int, persons: int
+) -> None:
+    text = explained(
+        "--epsilon", epsilon, "--categories", str(categories), "--persons", str(persons)
+    )
     choice = so.local.choose(Fraction(epsilon), categories, persons)
     shown = protocols(text)
     assert list(shown) == [type(one.protocol).__name__ for one in choice.candidates]
-    assert [name for name, words in shown.items() if words[-1] == "best"] == [type(choice.protocol).__name__]
+    assert [name for name, words in shown.items() if words[-1] == "best"] == [
+        type(choice.protocol).__name__
+    ]
     for one in choice.candidates:
         typical, largest, needed, bits = shown[type(one.protocol).__name__][:4]
         for error, true in ((typical, one.error), (largest, math.sqrt(one.worst_variance))):
@@ -106,22 +128,36 @@ def test_the_error_falls_with_epsilon_and_the_surveys_own_bar_is_filled() -> Non
 
 
 def test_bars_are_in_proportion_to_errors() -> None:
-    lines = [line for line in explained("--epsilon", "1", columns=140).split("\n") if "(truth " in line]
+    lines = [
+        line for line in explained("--epsilon", "1", columns=140).split("\n") if "(truth " in line
+    ]
     sizes = {line.partition("(")[0].split()[1]: line for line in lines}
     ratio = sizes["2"].count("▒") / sizes["0.25"].count("▒")
-    errors = [so.RandomizedResponse.calibrated(epsilon=e).interval(0.95, answers=1000) for e in (2, 0.25)]
+    errors = [
+        so.RandomizedResponse.calibrated(epsilon=e).interval(0.95, answers=1000) for e in (2, 0.25)
+    ]
     assert ratio == pytest.approx(errors[0] / errors[1], abs=0.02)
 
 
 def test_without_a_comparison_the_page_says_why() -> None:
-    assert "by prefixes" in " ".join(explained("--epsilon", "1", "--categories", str(2**31)).split())
+    assert "by prefixes" in " ".join(
+        explained("--epsilon", "1", "--categories", str(2**31)).split()
+    )
     assert "nothing to compare" in explained("--epsilon", "200")
 
 
 def test_shuffling_is_what_the_library_says() -> None:
-    text = " ".join(explained("--epsilon", "1", "--categories", "3", "--persons", "5000", "--delta", "1e-7").split())
-    (shown,) = re.findall(r"whose is whose, epsilon at delta 1e-07 is (\S+) by Direct, instead of 1\.", text)
-    mixed = shuffled(so.local.Direct.calibrated(epsilon=1, categories=3), 5000).epsilon(Fraction(1, 10**7))
+    text = " ".join(
+        explained(
+            "--epsilon", "1", "--categories", "3", "--persons", "5000", "--delta", "1e-7"
+        ).split()
+    )
+    (shown,) = re.findall(
+        r"whose is whose, epsilon at delta 1e-07 is (\S+) by Direct, instead of 1\.", text
+    )
+    mixed = shuffled(so.local.Direct.calibrated(epsilon=1, categories=3), 5000).epsilon(
+        Fraction(1, 10**7)
+    )
     assert mixed <= float(shown) <= mixed * 1.0011
     assert "shuffled" not in explained("--epsilon", "1", "--delta", "0")
     alone = explained("--epsilon", "1", "--persons", "1")
@@ -133,7 +169,10 @@ def test_figures_of_another_protocol_bear_its_name() -> None:
     text = explained("--epsilon", "1", "--categories", "100", "--persons", "2e4")
     best = so.local.AffineSubset.calibrated(epsilon=1, categories=100)
     direct = so.local.Direct.calibrated(epsilon=1, categories=100)
-    told = re.findall(r"(\S+) by (\w+)", " ".join(text.partition("shuffled")[2].partition("instead of")[0].split()))
+    told = re.findall(
+        r"(\S+) by (\w+)",
+        " ".join(text.partition("shuffled")[2].partition("instead of")[0].split()),
+    )
     assert [name for _, name in told] == ["Direct", "AffineSubset"]
     for (shown, _), protocol in zip(told, (direct, best), strict=True):
         mixed = shuffled(protocol, 20_000).epsilon(Fraction(1, 10**6))
@@ -141,13 +180,17 @@ def test_figures_of_another_protocol_bear_its_name() -> None:
     costs = text.partition("What one answer costs")[2]
     assert costs.split("\n")[1].split() == ["Direct", "AffineSubset"]
     variations = [float(x) for x in entry(costs, "total variation (delta at epsilon 0)").split()]
-    assert variations == pytest.approx([direct.loss().total_variation(), best.loss().total_variation()], rel=1e-3)
+    assert variations == pytest.approx(
+        [direct.loss().total_variation(), best.loss().total_variation()], rel=1e-3
+    )
     assert text.count(", by Direct\n") == 5
 
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_every_line_fits(columns: int) -> None:
-    lines = explained("--epsilon", "1", "--categories", "100", "--persons", "20000", columns=columns).split("\n")
+    lines = explained(
+        "--epsilon", "1", "--categories", "100", "--persons", "20000", columns=columns
+    ).split("\n")
     assert max(map(len, lines)) <= columns
 
 

@@ -19,7 +19,9 @@ from sordino.ledger.receipt import Request
 
 def spend(name: str) -> None:
     with Ledger.open(Dataset.load("visits.toml")) as book:
-        book.store(book.charge(Charge(Fraction(1, 10)), Request(name, f"SELECT {name}")).receipt, b"{}")
+        book.store(
+            book.charge(Charge(Fraction(1, 10)), Request(name, f"SELECT {name}")).receipt, b"{}"
+        )
 
 
 @pytest.fixture
@@ -36,7 +38,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def edit(folder: Path, *statements: str) -> None:
     connection = sqlite3.connect(folder / "visits.ledger", isolation_level=None)
-    triggers = [row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")]
+    triggers = [
+        row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")
+    ]
     for name in ("entries_update", "entries_delete", "answers_update", "answers_delete"):
         connection.execute(f"DROP TRIGGER {name}")
     for statement in (*statements, *triggers):
@@ -57,14 +61,22 @@ class TestVerify:
     @pytest.mark.parametrize(
         ("change", "finding"),
         [
-            ("UPDATE entries SET text = replace(text, 'SELECT a', 'SELECT c') WHERE sequence = 2", "entry 2 was changed"),
+            (
+                "UPDATE entries SET text = replace(text, 'SELECT a', 'SELECT c') WHERE sequence = 2",
+                "entry 2 was changed",
+            ),
             ("DELETE FROM entries WHERE sequence = 3", "entry 3 is missing"),
-            ("UPDATE answers SET bytes = x'7b7d20' WHERE sequence = 3", "the answer to entry 2 was changed"),
+            (
+                "UPDATE answers SET bytes = x'7b7d20' WHERE sequence = 3",
+                "the answer to entry 2 was changed",
+            ),
             ("UPDATE head SET sequence = 9", "it was cut short"),
             ("UPDATE secret SET key = x'00'", "the secret of the ledger was changed"),
         ],
     )
-    def test_what_was_edited_is_found(self, run: Any, spent: Path, change: str, finding: str) -> None:
+    def test_what_was_edited_is_found(
+        self, run: Any, spent: Path, change: str, finding: str
+    ) -> None:
         edit(spent, change)
         before = contents(spent)
         shown = run("ledger", "verify", "visits.toml")
@@ -74,7 +86,9 @@ class TestVerify:
         assert contents(spent) == before
 
     @pytest.mark.parametrize(
-        "content", [b"", b"not a ledger", b"SQLite format 3\0" + bytes(4096)], ids=["empty", "text", "zeros"]
+        "content",
+        [b"", b"not a ledger", b"SQLite format 3\0" + bytes(4096)],
+        ids=["empty", "text", "zeros"],
     )
     def test_what_is_no_ledger_is_a_finding(self, run: Any, spent: Path, content: bytes) -> None:
         (spent / "visits.ledger").write_bytes(content)
@@ -102,7 +116,9 @@ class TestVerify:
         assert "it is gone" in shown.stderr
         assert not (spent / "visits.ledger").exists()
 
-    def test_a_copy_holds_with_a_warning(self, run: Any, spent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_copy_holds_with_a_warning(
+        self, run: Any, spent: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         (spent / "backup").mkdir()
         for name in ("visits.toml", "visits.ledger"):
             shutil.copy(spent / name, spent / "backup")
@@ -125,7 +141,9 @@ class TestAnchors:
             assert shown.exit_code == 0
             assert "It continues the anchor, which was taken at entry 5." in shown.stdout
 
-    def test_an_older_copy_is_found_elsewhere_too(self, run: Any, spent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_older_copy_is_found_elsewhere_too(
+        self, run: Any, spent: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         shutil.copy("visits.ledger", "old")
         spend("c")
         run("ledger", "anchor", "visits.toml", "--output", "x.anchor")
@@ -134,11 +152,18 @@ class TestAnchors:
         assert run("ledger", "verify", "visits.toml").exit_code == 0
         shown = run("ledger", "verify", "visits.toml", "--anchor", "x.anchor")
         assert shown.exit_code == 6
-        assert "an older copy was put back: the anchor knows 7 entries, and there are 5" in shown.stdout
+        assert (
+            "an older copy was put back: the anchor knows 7 entries, and there are 5"
+            in shown.stdout
+        )
 
     @pytest.mark.parametrize(
         ("anchor", "said"),
-        [("nowhere", "cannot be read there"), ("{}", "this is not an anchor"), ("visits.csv", "this is not an anchor")],
+        [
+            ("nowhere", "cannot be read there"),
+            ("{}", "this is not an anchor"),
+            ("visits.csv", "this is not an anchor"),
+        ],
     )
     def test_bad_ones_are_bad_input(self, run: Any, spent: Path, anchor: str, said: str) -> None:
         shown = run("ledger", "verify", "visits.toml", "--anchor", anchor)
@@ -213,7 +238,9 @@ class TestAccept:
         assert run("budget", "visits.toml").exit_code == 0
         assert '"kind":"accept"' in run("ledger", "export", "visits.toml").stdout
 
-    def test_one_that_is_gone_begins_anew_once_the_owner_says_so(self, run: Any, spent: Path) -> None:
+    def test_one_that_is_gone_begins_anew_once_the_owner_says_so(
+        self, run: Any, spent: Path
+    ) -> None:
         (spent / "visits.ledger").unlink()
         shown = run("ledger", "accept", "visits.toml")
         assert shown.exit_code == 2
@@ -222,9 +249,14 @@ class TestAccept:
         assert run("ledger", "accept", "visits.toml", "--yes").exit_code == 0
         assert run("ledger", "verify", "visits.toml").exit_code == 0
 
-    def test_a_damaged_one_is_not_accepted_and_not_forgotten(self, run: Any, spent: Path, own_state: Path) -> None:
+    def test_a_damaged_one_is_not_accepted_and_not_forgotten(
+        self, run: Any, spent: Path, own_state: Path
+    ) -> None:
         notes = contents(own_state)
-        edit(spent, "UPDATE entries SET text = replace(text, 'SELECT a', 'SELECT c') WHERE sequence = 2")
+        edit(
+            spent,
+            "UPDATE entries SET text = replace(text, 'SELECT a', 'SELECT c') WHERE sequence = 2",
+        )
         shown = run("ledger", "accept", "visits.toml", "--yes")
         assert (shown.exit_code, shown.stdout) == (4, "")
         (spent / "visits.ledger").write_bytes(b"")

@@ -38,10 +38,15 @@ def test_a_table_that_is_too_wide_is_broken_between_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    Page().table(["what", "all of the answers"], [["some words that go on and on", "±10 %"], ["few", "1,000,000"]])
+    Page().table(
+        ["what", "all of the answers"],
+        [["some words that go on and on", "±10 %"], ["few", "1,000,000"]],
+    )
     lines = [line.rstrip() for line in capsys.readouterr().out.split("\n")]
     assert max(map(len, lines)) <= 40
-    assert [line.split() for line in lines if "±" in line] == [["some", "words", "that", "go", "±10", "%"]]
+    assert [line.split() for line in lines if "±" in line] == [
+        ["some", "words", "that", "go", "±10", "%"]
+    ]
     assert "  on and on" in lines
 
 
@@ -49,7 +54,9 @@ def test_a_table_with_no_room_for_its_words_is_a_block_for_each_row(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    Page().table(["name", "a", "b", ""], [["x" * 12, "1" * 12, "±2 %", ""], ["y", "1", "2" * 12, "best"]])
+    Page().table(
+        ["name", "a", "b", ""], [["x" * 12, "1" * 12, "±2 %", ""], ["y", "1", "2" * 12, "best"]]
+    )
     assert capsys.readouterr().out == (
         f"name: {'x' * 12}\n  a: {'1' * 12}\n  b: ±2 %\nname: y\n  a: 1\n  b: {'2' * 12}\n  best\n"
     )
@@ -80,7 +87,9 @@ def test_an_old_encoding_gets_letters_that_look_alike() -> None:
 
 
 def test_a_reader_who_has_seen_enough() -> None:
-    with subprocess.Popen([*COMMAND, *EXPLAIN], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*COMMAND, *EXPLAIN], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         assert child.stderr is not None
         child.stdout.readline()

@@ -55,13 +55,22 @@ def of(offers: list[Offer], noise: str, way: str) -> Offer:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries", "moved"),
-    [("1", "1e-6", 1, "1"), ("1/20", "1e-5", 7, "1"), ("1", "1e-6", 100, "2.5"), ("15", "1e-12", 1500, "1/3")],
+    [
+        ("1", "1e-6", 1, "1"),
+        ("1/20", "1e-5", 7, "1"),
+        ("1", "1e-6", 100, "2.5"),
+        ("15", "1e-12", 1500, "1/3"),
+    ],
 )
-def test_what_is_offered_fits_and_a_little_more_does_not(epsilon: str, delta: str, queries: int, moved: str) -> None:
+def test_what_is_offered_fits_and_a_little_more_does_not(
+    epsilon: str, delta: str, queries: int, moved: str
+) -> None:
     budget, s = so.Budget(Fraction(epsilon), Fraction(delta)), Fraction(moved)
     meter = so.TwoMeterFilter(budget)
     offers = each_of(queries, budget, s, BOTH)
-    assert [(o.noise, o.way) for o in offers] == [(noise, way) for noise in BOTH for way in (BASIC, LEDGER, FIXED)]
+    assert [(o.noise, o.way) for o in offers] == [
+        (noise, way) for noise in BOTH for way in (BASIC, LEDGER, FIXED)
+    ]
     for o in offers:
         loss = o.mechanism.loss(s)
         assert loss.epsilon(o.delta) <= o.epsilon * A_HAIR  # each alone
@@ -93,9 +102,15 @@ def test_known_figures() -> None:
     offers = each_of(100, so.Budget(1, DELTA), Fraction(1), BOTH)
     assert of(offers, "laplace", BASIC).mechanism == so.Laplace(100)
     assert of(offers, "laplace", LEDGER).epsilon == Fraction("0.01897")
-    assert 41.4 < of(offers, "laplace", FIXED).mechanism.scale < 41.6  # tests/accounting has 41.49 for it
+    assert (
+        41.4 < of(offers, "laplace", FIXED).mechanism.scale < 41.6
+    )  # tests/accounting has 41.49 for it
     together = so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=DELTA).scale * 10
-    assert together <= of(offers, "gaussian", LEDGER).mechanism.scale <= together * Fraction(1001, 1000)
+    assert (
+        together
+        <= of(offers, "gaussian", LEDGER).mechanism.scale
+        <= together * Fraction(1001, 1000)
+    )
 
 
 def test_a_session_lets_as_many_pass_as_advised() -> None:
@@ -118,14 +133,24 @@ def test_how_many_fit_is_what_the_library_says(each: str) -> None:
     found = how_many(Fraction(each), budget, Fraction(1), BOTH)
     laplace = so.LaplaceLoss(Fraction(each))
     assert of(found, "laplace", BASIC).queries == 3 // Fraction(each)
-    assert of(found, "laplace", LEDGER).queries == so.TwoMeterFilter(budget).fits(so.Charge.of(laplace))
+    assert of(found, "laplace", LEDGER).queries == so.TwoMeterFilter(budget).fits(
+        so.Charge.of(laplace)
+    )
     assert of(found, "laplace", FIXED).queries == so.largest_count(laplace, epsilon=3, delta=DELTA)
     gaussian = so.Gaussian.calibrated(sensitivity=1, epsilon=Fraction(each), delta=DELTA).loss(1)
-    assert of(found, "gaussian", LEDGER).queries == so.TwoMeterFilter(budget).fits(so.Charge.of(gaussian))
-    assert of(found, "gaussian", FIXED).queries == so.largest_count(gaussian, epsilon=3, delta=DELTA)
+    assert of(found, "gaussian", LEDGER).queries == so.TwoMeterFilter(budget).fits(
+        so.Charge.of(gaussian)
+    )
+    assert of(found, "gaussian", FIXED).queries == so.largest_count(
+        gaussian, epsilon=3, delta=DELTA
+    )
     basic = of(found, "gaussian", BASIC).queries
     assert basic is not None
-    assert basic * gaussian.epsilon(DELTA / basic) <= 3 < (basic + 1) * gaussian.epsilon(DELTA / (basic + 1))
+    assert (
+        basic * gaussian.epsilon(DELTA / basic)
+        <= 3
+        < (basic + 1) * gaussian.epsilon(DELTA / (basic + 1))
+    )
 
 
 def test_nothing_fits_that_costs_more_than_everything() -> None:
@@ -157,23 +182,35 @@ def test_what_would_take_long_is_left_out_and_said() -> None:
 
 
 def test_delta_may_be_more_than_an_answer_needs() -> None:
-    found = ways("--epsilon", "1", "--delta", "0.01", "--queries", "1000000", "--mechanism", "gaussian")
+    found = ways(
+        "--epsilon", "1", "--delta", "0.01", "--queries", "1000000", "--mechanism", "gaussian"
+    )
     assert found[1]["epsilon"] == 0
     budget = so.Budget(1, Fraction(1, 100))
     offer = of(each_of(10**6, budget, Fraction(1), ("gaussian",)), "gaussian", LEDGER)
     assert so.TwoMeterFilter(budget).fits(so.Charge.of(offer.mechanism.loss(1))) >= 10**6
-    assert "Delta alone covers" in planned("--epsilon", "1", "--delta", "0.01", "--queries", "1000000")
+    assert "Delta alone covers" in planned(
+        "--epsilon", "1", "--delta", "0.01", "--queries", "1000000"
+    )
 
 
 def test_without_a_delta_every_way_is_basic() -> None:
     found = ways("--epsilon", "1", "--delta", "0", "--queries", "8")
-    assert {(way["noise"], way["epsilon"], way["scale"]) for way in found} == {("laplace", 0.125, 8.0)}
-    assert "no Gaussian noise" in " ".join(planned("--epsilon", "1", "--delta", "0", "--queries", "8").split())
+    assert {(way["noise"], way["epsilon"], way["scale"]) for way in found} == {
+        ("laplace", 0.125, 8.0)
+    }
+    assert "no Gaussian noise" in " ".join(
+        planned("--epsilon", "1", "--delta", "0", "--queries", "8").split()
+    )
 
 
 def test_the_table_and_the_json_say_the_same() -> None:
     words = ("--epsilon", "1", "--queries", "50", "--rows", "20000", "--sensitivity", "2.5")
-    lines = [line.split("  ") for line in planned(*words).split("\n") if line.startswith(("Laplace", "Gaussian"))]
+    lines = [
+        line.split("  ")
+        for line in planned(*words).split("\n")
+        if line.startswith(("Laplace", "Gaussian"))
+    ]
     rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     found = ways(*words)
     assert len(rows) == len(found) == 6
@@ -182,15 +219,21 @@ def test_the_table_and_the_json_say_the_same() -> None:
         assert (noise.lower(), name, float(epsilon)) == (way["noise"], way["way"], way["epsilon"])
         assert float(delta) == pytest.approx(way["delta"], rel=1e-3)
         assert way["scale"] <= float(scale.replace(",", "")) <= way["scale"] * 1.0011
-        assert way["error"] <= float(error.replace(",", "").removeprefix("±")) <= way["error"] * 1.0011
-        assert way["relative_error"] * 100 == pytest.approx(float(share.removesuffix(" %")), rel=0.1)
+        assert (
+            way["error"] <= float(error.replace(",", "").removeprefix("±")) <= way["error"] * 1.0011
+        )
+        assert way["relative_error"] * 100 == pytest.approx(
+            float(share.removesuffix(" %")), rel=0.1
+        )
         assert way["error"] == way["relative_error"] * 20000
         assert way["adaptive"] == (name != FIXED)
 
 
 def test_only_the_noise_that_was_asked_for() -> None:
     for noise in BOTH:
-        assert {way["noise"] for way in ways("--epsilon", "1", "--each", "0.1", "--mechanism", noise)} == {noise}
+        assert {
+            way["noise"] for way in ways("--epsilon", "1", "--each", "0.1", "--mechanism", noise)
+        } == {noise}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +248,10 @@ def test_only_the_noise_that_was_asked_for() -> None:
         (["--epsilon", "1", "--queries", "1000000001"], "1 to 1,000,000,000"),
         (["--epsilon", "1", "--queries", "3", "--delta", "1"], "--delta '1'"),
         (["--epsilon", "1", "--queries", "3", "--delta", "1e-101"], "1e-100"),
-        (["--epsilon", "1", "--queries", "3", "--delta", "0", "--mechanism", "gaussian"], "needs a delta"),
+        (
+            ["--epsilon", "1", "--queries", "3", "--delta", "0", "--mechanism", "gaussian"],
+            "needs a delta",
+        ),
         (["--epsilon", "1", "--each", "-0.1"], "--each '-0.1'"),
         (["--epsilon", "1", "--each", ""], "--each ''"),
         (["--epsilon", "1", "--queries", "3", "--sensitivity", "0"], "--sensitivity '0'"),
@@ -219,7 +265,10 @@ def test_what_makes_no_sense_is_refused(words: list[str], said: str) -> None:
 @settings(deadline=None)
 @given(POSITIVE, st.integers(1, 8))
 def test_rounded_numbers_keep_their_side(value: Fraction, digits: int) -> None:
-    low, high = (Fraction(text.replace(",", "")) for text in (rounded_down(value, digits), rounded_up(value, digits)))
+    low, high = (
+        Fraction(text.replace(",", ""))
+        for text in (rounded_down(value, digits), rounded_up(value, digits))
+    )
     assert low <= value <= high
     assert high - low <= value * Fraction(10) ** (1 - digits)
     assert digits_below(value, digits) == low
@@ -228,7 +277,9 @@ def test_rounded_numbers_keep_their_side(value: Fraction, digits: int) -> None:
 @settings(deadline=None)
 @given(st.floats(1e-9, 1e9))
 def test_rounded_floats_forget_their_last_bits(value: float) -> None:
-    assert value * (1 - 1e-11) <= float(rounded_up(value, 15).replace(",", "")) <= value * (1 + 1e-11)
+    assert (
+        value * (1 - 1e-11) <= float(rounded_up(value, 15).replace(",", "")) <= value * (1 + 1e-11)
+    )
     assert float(rounded_up(value).replace(",", "")) >= value * (1 - 1e-11)
 
 
@@ -245,14 +296,34 @@ def test_fractions_are_read_exactly(value: Fraction) -> None:
 
 
 @settings(deadline=None)
-@given(st.decimals(allow_nan=False, allow_infinity=False, places=20, min_value=-(10**9), max_value=10**9))
+@given(
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=20, min_value=-(10**9), max_value=10**9
+    )
+)
 def test_decimals_are_read_exactly(value: Decimal) -> None:
     assert exact(str(value)) == Fraction(value)
     assert exact(f" {value:e} ") == Fraction(value)
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "one", "1 2", "1_000", "½", "٣", "1/2/3", "1/-2", "0x10", "inf", "1e", "--1", "1.5/2"]
+    "text",
+    [
+        "",
+        " ",
+        "one",
+        "1 2",
+        "1_000",
+        "½",
+        "٣",
+        "1/2/3",
+        "1/-2",
+        "0x10",
+        "inf",
+        "1e",
+        "--1",
+        "1.5/2",
+    ],
 )
 def test_other_texts_are_not_numbers(text: str) -> None:
     with pytest.raises(InvalidInput, match="it is not a number"):
@@ -260,7 +331,9 @@ def test_other_texts_are_not_numbers(text: str) -> None:
 
 
 def test_refused_numbers_name_their_option() -> None:
-    with pytest.raises(InvalidInput, match=r"^got --epsilon 'x': it is not a number\. Write a number such as 0\.1"):
+    with pytest.raises(
+        InvalidInput, match=r"^got --epsilon 'x': it is not a number\. Write a number such as 0\.1"
+    ):
         exact("x", "--epsilon")
     with pytest.raises(InvalidInput, match="more than 400 digits"):
         exact("1" * 401)

@@ -32,10 +32,17 @@ def test_a_receipt_is_written_and_holds(run: Any, spent: Path) -> None:
 
 def test_a_later_receipt_continues_an_older_one(run: Any, spent: Path) -> None:
     run("receipt", "get", "visits.toml", "a", "-o", "old.receipt")
-    (spent / "old.checkpoint").write_text(run("receipt", "checkpoint", "visits.toml").stdout, encoding="utf-8")
+    (spent / "old.checkpoint").write_text(
+        run("receipt", "checkpoint", "visits.toml").stdout, encoding="utf-8"
+    )
     spend("c")
     for older in ("old.receipt", "old.checkpoint"):
-        assert run("receipt", "get", "visits.toml", "c", "-o", "new.receipt", "--since", older).exit_code == 0
+        assert (
+            run(
+                "receipt", "get", "visits.toml", "c", "-o", "new.receipt", "--since", older
+            ).exit_code
+            == 0
+        )
         shown = run("receipt", "verify", "new.receipt", "--since", older)
         assert shown.exit_code == 0, shown.stdout
     run("receipt", "get", "visits.toml", "c", "-o", "bare.receipt")

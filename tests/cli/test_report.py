@@ -20,7 +20,9 @@ from sordino.ledger.receipt import Request
 
 def spend(name: str, analyst: str | None = None, answer: bytes | None = b"{}") -> None:
     with Ledger.open(Dataset.load("visits.toml")) as book:
-        receipt = book.charge(Charge(Fraction(1, 10)), Request(name, f'SELECT {name} < 3 AS "<b>"', "", analyst)).receipt
+        receipt = book.charge(
+            Charge(Fraction(1, 10)), Request(name, f'SELECT {name} < 3 AS "<b>"', "", analyst)
+        ).receipt
         book.store(receipt, answer) if answer is not None else book.forfeit(receipt)
 
 
@@ -51,7 +53,10 @@ def page(run: Any, folder: Path) -> Page:
 
 def test_it_says_what_the_ledger_says(page: Page) -> None:
     text = " ".join(page.words)
-    assert "90 % of the budget is left after 2 charges: 1 answered, 1 forfeited, 0 without an answer" in text
+    assert (
+        "90 % of the budget is left after 2 charges: 1 answered, 1 forfeited, 0 without an answer"
+        in text
+    )
     assert text.count('SELECT a < 3 AS "<b>"') == 1
     with Ledger.open(Dataset.load("visits.toml")) as ledger:
         key, link = ledger.public_log().key, ledger.anchor()
@@ -93,4 +98,10 @@ def test_the_chance_of_a_right_guess_is_rounded_up(epsilon: str) -> None:
 
 
 def test_numbers_are_rounded_up() -> None:
-    assert [_up(x) for x in (2.718281828, 73.1058579, 100.0, 0.0101, 1e10)] == ["2.72", "73.2", "100", "0.0101", "1e+10"]
+    assert [_up(x) for x in (2.718281828, 73.1058579, 100.0, 0.0101, 1e10)] == [
+        "2.72",
+        "73.2",
+        "100",
+        "0.0101",
+        "1e+10",
+    ]

@@ -65,6 +65,12 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path, lines: str, rule
 
 def test_settings_have_defaults(tmp_path: Path) -> None:
     (one,) = served(declare(tmp_path, answer_time=2))
-    assert (one.name, one.answer_time, one.threads, one.longest_text, one.dry_run) == ("visits", 2.0, 1, 256, False)
+    assert (one.name, one.answer_time, one.threads, one.longest_text, one.dry_run) == (
+        "visits",
+        2.0,
+        1,
+        256,
+        False,
+    )
     with pytest.raises(InvalidDeclaration):
         served(tmp_path / "gone")

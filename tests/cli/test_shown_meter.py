@@ -15,7 +15,10 @@ from sordino.cli.shown_meter import ShownMeter, shown_mu
 from sordino.privacy.budget import Budget
 from sordino.privacy.normal_pair import largest_mu
 
-EPSILONS = [Fraction(x) for x in ("1/10000000", "1/1000000", "1/1000", "1/10", "1", "3", "10", "400", "5000")]
+EPSILONS = [
+    Fraction(x)
+    for x in ("1/10000000", "1/1000000", "1/1000", "1/10", "1", "3", "10", "400", "5000")
+]
 DELTAS = [Fraction(x) for x in ("1/2", "1/100", "1/1000000", "1e-12", "1e-100", "1e-250")]
 
 
@@ -26,7 +29,11 @@ def test_the_shown_mu_is_a_hair_below_the_certified_one(epsilon: Fraction, delta
 
 
 def test_a_shown_meter_is_the_filter_but_for_the_last_digits() -> None:
-    allowed = Budget(3, Fraction(1, 10**6)), Fraction(1, 10**7), Charge(Fraction(1), Fraction(1, 10), Fraction(1))
+    allowed = (
+        Budget(3, Fraction(1, 10**6)),
+        Fraction(1, 10**7),
+        Charge(Fraction(1), Fraction(1, 10), Fraction(1)),
+    )
     shown, true = ShownMeter(*allowed).remaining, TwoMeterFilter(*allowed).remaining
     assert (shown.pure, shown.delta) == (true.pure, true.delta)
     assert shown.mu_squared is not None
@@ -38,4 +45,9 @@ def test_a_shown_meter_is_the_filter_but_for_the_last_digits() -> None:
 def test_ball_arithmetic_is_not_loaded_for_it() -> None:
     code = "import sys; from fractions import Fraction as F; from sordino.cli.shown_meter import shown_mu;"
     code += "shown_mu(F(1), F(1, 10**6)); print('flint' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "False\n"
+    )

@@ -16,7 +16,9 @@ from sordino import Dataset, Session
 def unlimited(folder: Path) -> Path:
     file = folder / "visits.toml"
     file.write_text(
-        file.read_text().replace(", min = 0, max = 110", "").replace("max_rows_per_group = 2\nmax_groups = 2\n", "")
+        file.read_text()
+        .replace(", min = 0, max = 110", "")
+        .replace("max_rows_per_group = 2\nmax_groups = 2\n", "")
     )
     return folder
 
@@ -24,7 +26,18 @@ def unlimited(folder: Path) -> Path:
 def test_prints_lines_that_the_declaration_takes(run: Any, unlimited: Path) -> None:
     file = unlimited / "visits.toml"
     before = file.read_text()
-    done = run("suggest", "visits.toml", "--epsilon", "1.5", "--key", "ward", "--request-id", "a", "--query-epsilon", "0.5")
+    done = run(
+        "suggest",
+        "visits.toml",
+        "--epsilon",
+        "1.5",
+        "--key",
+        "ward",
+        "--request-id",
+        "a",
+        "--query-epsilon",
+        "0.5",
+    )
     assert done.exit_code == 0
     assert "Charged 75 % of the budget as entry" in done.stderr
     assert file.read_text() == before
@@ -32,12 +45,29 @@ def test_prints_lines_that_the_declaration_takes(run: Any, unlimited: Path) -> N
     assert set(found) == {"max_rows", "max_groups", "max_rows_per_group", "columns"}
     assert found["columns"]["age"]["type"] == "int"
     for name in ("max_rows", "max_groups"):
-        file.write_text(file.read_text().replace("[tables.visits]\n", f"[tables.visits]\n{name} = {found[name]}\n"))
+        file.write_text(
+            file.read_text().replace(
+                "[tables.visits]\n", f"[tables.visits]\n{name} = {found[name]}\n"
+            )
+        )
     with Session(Dataset.load(file)) as session:  # the ledger goes on
         (receipt,) = session.receipts
         assert receipt.charge.pure == Fraction("1.5")
-        assert session.remaining.pure == session.ledger.terms.allowance.budget.epsilon - Fraction("1.5")
-    again = run("suggest", "visits.toml", "--epsilon", "1.5", "--key", "ward", "--request-id", "a", "--query-epsilon", "0.5")
+        assert session.remaining.pure == session.ledger.terms.allowance.budget.epsilon - Fraction(
+            "1.5"
+        )
+    again = run(
+        "suggest",
+        "visits.toml",
+        "--epsilon",
+        "1.5",
+        "--key",
+        "ward",
+        "--request-id",
+        "a",
+        "--query-epsilon",
+        "0.5",
+    )
     assert again.stdout == done.stdout
     assert "nothing was charged now" in again.stderr
 
@@ -54,7 +84,9 @@ def test_prints_lines_that_the_declaration_takes(run: Any, unlimited: Path) -> N
         ((), "--epsilon"),
     ],
 )
-def test_bad_input_is_told_and_costs_nothing(run: Any, unlimited: Path, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_told_and_costs_nothing(
+    run: Any, unlimited: Path, words: tuple[str, ...], said: str
+) -> None:
     done = run("suggest", "visits.toml", *words)
     assert done.exit_code != 0
     assert said in done.stderr
@@ -94,17 +126,40 @@ class TestBoundsOfAQuestion:
         refused = run("query", "visits.toml", self.SQL, "--epsilon", "1", "--max-rows", "2")
         assert refused.exit_code != 0
         assert 'bounds="private"' in refused.stderr
-        done = run("query", "visits.toml", self.SQL, "--epsilon", "1", "--max-rows", "2", "--bounds", "private")
+        done = run(
+            "query",
+            "visits.toml",
+            self.SQL,
+            "--epsilon",
+            "1",
+            "--max-rows",
+            "2",
+            "--bounds",
+            "private",
+        )
         assert done.exit_code == 0
         assert "Bounds of age found privately" in done.stderr
         assert (unlimited / "visits.ledger").exists()
 
     def test_are_previewed_like_in_a_session(self, run: Any, unlimited: Path) -> None:
-        shown = run("preview", "visits.toml", self.SQL, "--epsilon", "1", "--max-rows", "2", "--bounds", "private")
+        shown = run(
+            "preview",
+            "visits.toml",
+            self.SQL,
+            "--epsilon",
+            "1",
+            "--max-rows",
+            "2",
+            "--bounds",
+            "private",
+        )
         assert "bounds of age first, for epsilon 0.3 of 1" in shown.stdout
         assert not (unlimited / "visits.ledger").exists()
         assert "CASE" in run("preview", "visits.toml", self.SQL, "--epsilon", "1", "--max-rows", "2", "--bounds", "private",
                              "--sql").stdout  # fmt: skip
 
     def test_have_one_word(self, run: Any, unlimited: Path) -> None:
-        assert run("query", "visits.toml", self.SQL, "--epsilon", "1", "--bounds", "public").exit_code == 2
+        assert (
+            run("query", "visits.toml", self.SQL, "--epsilon", "1", "--bounds", "public").exit_code
+            == 2
+        )

@@ -48,7 +48,9 @@ QUESTION = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name"
 
 @pytest.mark.parametrize("form", ["csv", "json", "table"])
 def test_answers_at_a_terminal_show_control_characters(form: str, hostile: Path) -> None:
-    seen = terminal(["query", "visits.toml", QUESTION, "--epsilon", "1", "--format", form], columns=200)
+    seen = terminal(
+        ["query", "visits.toml", QUESTION, "--epsilon", "1", "--format", form], columns=200
+    )
     assert seen.code == 0
     assert "owned" in seen.text
     assert not raw_controls(seen.text)
@@ -72,7 +74,13 @@ def test_pipes_get_the_bytes_as_they_are(hostile: Path) -> None:
                 "1",
                 "--sql",
             ],
-            ["preview", "visits.toml", QUESTION.replace("AS n", f'AS "{ESCAPE}"'), "--epsilon", "1"],
+            [
+                "preview",
+                "visits.toml",
+                QUESTION.replace("AS n", f'AS "{ESCAPE}"'),
+                "--epsilon",
+                "1",
+            ],
             [
                 "preview",
                 "visits.toml",
@@ -80,7 +88,13 @@ def test_pipes_get_the_bytes_as_they_are(hostile: Path) -> None:
                 "--epsilon",
                 "1",
             ],
-            ["preview", "visits.toml", f'SELECT "{ESCAPE}"(name) AS n FROM visits', "--epsilon", "1"],
+            [
+                "preview",
+                "visits.toml",
+                f'SELECT "{ESCAPE}"(name) AS n FROM visits',
+                "--epsilon",
+                "1",
+            ],
             ["preview", f"{ESCAPE}.toml", QUESTION, "--epsilon", "1"],
             ["query", "visits.toml", QUESTION, "--epsilon", ESCAPE],
         ],
@@ -97,7 +111,11 @@ def test_plans_and_refusals_show_control_characters(words: list[str], hostile: P
 def test_ledgers_show_control_characters(hostile: Path) -> None:
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE name = '{ESCAPE}'"
     assert process("query", "visits.toml", sql, "--epsilon", "1").returncode == 0
-    for words in (["budget", "visits.toml"], ["budget", "show", "visits.toml"], ["ledger", "export", "visits.toml"]):
+    for words in (
+        ["budget", "visits.toml"],
+        ["budget", "show", "visits.toml"],
+        ["ledger", "export", "visits.toml"],
+    ):
         assert not raw_controls(terminal(words, columns=200).text), words
 
 
@@ -108,7 +126,9 @@ def test_errors_of_the_library_show_control_characters() -> None:
     assert visible("Zürich · 東京 ± 5") == "Zürich · 東京 ± 5"
 
 
-def test_an_output_does_not_follow_links_that_were_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_does_not_follow_links_that_were_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("kept")
     monkeypatch.setattr(
@@ -130,8 +150,18 @@ def test_an_output_is_written_whole_and_leaves_nothing_beside_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["x.xlsx", "x.xls", "x.ods", "x.CVS", "x.feather", "x.table"])
-def test_an_ending_that_means_no_format_is_refused_before_the_charge(name: str, run: Any, folder: Path) -> None:
-    shown = run("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1", "--output", name)
+def test_an_ending_that_means_no_format_is_refused_before_the_charge(
+    name: str, run: Any, folder: Path
+) -> None:
+    shown = run(
+        "query",
+        "visits.toml",
+        "SELECT COUNT(*) AS n FROM visits",
+        "--epsilon",
+        "1",
+        "--output",
+        name,
+    )
     assert shown.exit_code == 2
     assert "Write --output answer.csv" in shown.stderr
     assert not (folder / "visits.ledger").exists()
@@ -153,6 +183,14 @@ def test_endings_and_formats() -> None:
 def test_formulas_stay_where_asked(run: Any, folder: Path) -> None:
     toml = (folder / "visits.toml").read_text().replace('["A", "B"]', '["=A", "B"]')
     (folder / "visits.toml").write_text(toml)
-    words = ["query", "visits.toml", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.5", "-f", "csv"]
+    words = [
+        "query",
+        "visits.toml",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+        "--epsilon",
+        "0.5",
+        "-f",
+        "csv",
+    ]
     assert run(*words).stdout.splitlines()[1].startswith("'=A,")
     assert run(*words, "--formulas").stdout.splitlines()[1].startswith("=A,")

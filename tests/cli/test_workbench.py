@@ -50,7 +50,9 @@ class Now:
         self.target(*self.args)
 
 
-def test_a_server_for_this_machine_and_a_link_for_one_login(run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_for_this_machine_and_a_link_for_one_login(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lent: list[tuple[Any, Any]] = []
     opened: list[tuple[str, str, int]] = []
     held: list[Principal | None] = []
@@ -103,7 +105,9 @@ def holder(state: Path, page: str) -> Principal | None:
         store.close()
 
 
-def test_no_code_is_made_where_somebody_else_has_the_port(run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_code_is_made_where_somebody_else_has_the_port(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command, "lend", lambda *_, **__: pytest.fail("it started"))
     monkeypatch.setattr("threading.Thread", Now)
     monkeypatch.setattr("webbrowser.open", lambda _: pytest.fail("a browser was opened"))
@@ -120,12 +124,26 @@ def test_codes_and_sessions_end_with_the_next_start(tmp_path: Path) -> None:
     page, _ = store.add_token("ana", "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
     token, _ = store.add_token("ana", "for a script", frozenset(Scope), EVERYWHERE, 1000)
     second = own_link(tmp_path, "ana")
-    assert [store.principal(each) is None for each in (first, page, token, second)] == [True, True, False, False]
+    assert [store.principal(each) is None for each in (first, page, token, second)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     store.close()
 
 
 def test_a_workbench_answers_at_the_port_that_it_held_from_the_start(folder: Path) -> None:
-    started = [sys.executable, "-m", "sordino", "workbench", str(folder / "visits.toml"), "--no-browser", "--as", "ana"]
+    started = [
+        sys.executable,
+        "-m",
+        "sordino",
+        "workbench",
+        str(folder / "visits.toml"),
+        "--no-browser",
+        "--as",
+        "ana",
+    ]
     with subprocess.Popen(started, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -140,7 +158,9 @@ def test_a_workbench_answers_at_the_port_that_it_held_from_the_start(folder: Pat
     assert process.returncode == 0
 
 
-def test_nothing_starts_if_the_declaration_is_wrong(run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_starts_if_the_declaration_is_wrong(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command, "lend", lambda *_, **__: pytest.fail("it started"))
     for name, told in (("nothing.toml", "there is no such file"), ("other.toml", "TOML")):
         shown = run("workbench", str(folder / name), "--no-browser")
@@ -150,5 +170,9 @@ def test_nothing_starts_if_the_declaration_is_wrong(run: Any, folder: Path, monk
 
 
 def test_one_declaration_is_served_as_its_folder_says(folder: Path) -> None:
-    (folder / "serve.toml").write_text("[datasets.visits]\nanswer_time = 3\n[datasets.other]\nanswer_time = 2\n")
-    assert [(one.name, one.answer_time) for one in served(folder / "visits.toml")] == [("visits", 3)]
+    (folder / "serve.toml").write_text(
+        "[datasets.visits]\nanswer_time = 3\n[datasets.other]\nanswer_time = 2\n"
+    )
+    assert [(one.name, one.answer_time) for one in served(folder / "visits.toml")] == [
+        ("visits", 3)
+    ]

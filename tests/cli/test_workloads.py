@@ -15,12 +15,27 @@ from sordino import Dataset, Session
 @pytest.fixture
 def bounded(folder: Path) -> Path:
     file = folder / "visits.toml"
-    file.write_text(file.read_text().replace('city = { type = "text" }\n', "").replace("max_groups = 2", "max_rows = 2"))
+    file.write_text(
+        file.read_text()
+        .replace('city = { type = "text" }\n', "")
+        .replace("max_groups = 2", "max_rows = 2")
+    )
     return folder
 
 
 def test_tables_go_to_a_file_and_are_charged_once(run: Any, bounded: Path) -> None:
-    words = ("marginals", "visits.toml", "-c", "ward", "-c", "decade=BUCKET(age, 10)", "--epsilon", "1", "--request-id", "a")
+    words = (
+        "marginals",
+        "visits.toml",
+        "-c",
+        "ward",
+        "-c",
+        "decade=BUCKET(age, 10)",
+        "--epsilon",
+        "1",
+        "--request-id",
+        "a",
+    )
     done = run(*words, "--output", "tables.json")
     assert done.exit_code == 0, done.stderr
     assert "Charged" in done.stderr
@@ -31,13 +46,32 @@ def test_tables_go_to_a_file_and_are_charged_once(run: Any, bounded: Path) -> No
     again = run(*words, "--output", "tables.parquet")
     assert "nothing was charged now" in again.stderr
     assert pq.read_table(bounded / "tables.parquet").num_rows == len(rows)
-    shown = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--by", "ward", "--by", "")
+    shown = run(
+        "marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--by", "ward", "--by", ""
+    )
     assert "A" in shown.stdout
     preview = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--preview")
     assert "nothing now" in preview.stdout
-    summed = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--sum", "age", "--output", "sums.parquet")
+    summed = run(
+        "marginals",
+        "visits.toml",
+        "-c",
+        "ward",
+        "--epsilon",
+        "0.1",
+        "--sum",
+        "age",
+        "--output",
+        "sums.parquet",
+    )
     assert summed.exit_code == 0, summed.stderr
-    assert pq.read_table(bounded / "sums.parquet").column_names == ["table", "ward", "total", "total_low", "total_high"]
+    assert pq.read_table(bounded / "sums.parquet").column_names == [
+        "table",
+        "ward",
+        "total",
+        "total_low",
+        "total_high",
+    ]
 
 
 def test_one_row_per_person_is_made_by_a_select(run: Any, bounded: Path) -> None:
@@ -52,7 +86,9 @@ def test_one_row_per_person_is_made_by_a_select(run: Any, bounded: Path) -> None
 def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
     preview = run("synthesize", "visits.toml", "--epsilon", "1", "--preview")
     assert "judges" in preview.stdout
-    done = run("synthesize", "visits.toml", "--epsilon", "1", "--output", "rows.parquet", "--rows", "50")
+    done = run(
+        "synthesize", "visits.toml", "--epsilon", "1", "--output", "rows.parquet", "--rows", "50"
+    )
     assert done.exit_code == 0, done.stderr
     table = pq.read_table(bounded / "rows.parquet")
     assert table.num_rows == 50
@@ -69,12 +105,17 @@ def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
         (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "here 1"),
         (("marginals", "-c", "ward", "--epsilon", "1", "--output", "t.xlsx"), ".parquet"),
         (("synthesize", "--epsilon", "1"), "--output"),
-        (("synthesize", "--epsilon", "1", "--output", "rows.parquet", "--rows", "0"), "whole number"),
+        (
+            ("synthesize", "--epsilon", "1", "--output", "rows.parquet", "--rows", "0"),
+            "whole number",
+        ),
         (("synthesize", "--epsilon", "1", "--output", "visits.csv"), "the data"),
         (("synthesize", "--epsilon", "9", "--output", "rows.csv"), "is left"),
     ],
 )
-def test_bad_input_is_told_and_costs_nothing(run: Any, bounded: Path, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_told_and_costs_nothing(
+    run: Any, bounded: Path, words: tuple[str, ...], said: str
+) -> None:
     done = run(words[0], "visits.toml", *words[1:])
     assert done.exit_code != 0
     assert said in done.stderr

@@ -14,7 +14,13 @@ from server.house import COUNT
 from server.live import Live, live
 from sordino.client.connection import is_address
 from sordino.client.remote_session import RemotePlan, RemoteSession
-from sordino.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, RequestRefused, UnsupportedSQL
+from sordino.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    RequestRefused,
+    UnsupportedSQL,
+)
 from sordino.session import Session
 
 
@@ -37,19 +43,35 @@ def test_it_has_the_methods_of_a_session() -> None:
 
 
 def test_a_question_in_sql_and_in_python(there: Live, session: RemoteSession) -> None:
-    answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=Fraction(1, 3), mechanism="laplace")
+    answer = session.sql(
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+        epsilon=Fraction(1, 3),
+        mechanism="laplace",
+    )
     assert answer.names == ("ward", "n")
     assert answer.receipt is not None
     assert (answer.receipt.charge.pure, answer.receipt.analyst) == (Fraction(1, 3), "analyst")
-    question = session.table("visits").where("age >= 30").group_by("ward").agg(n=so.count(), age=so.mean("age"))
+    question = (
+        session.table("visits")
+        .where("age >= 30")
+        .group_by("ward")
+        .agg(n=so.count(), age=so.mean("age"))
+    )
     built = question.run(epsilon=0.5, request_id="built")
     assert len(built) == 3
     assert question.run(epsilon=0.5, request_id="built").to_json() == built.to_json()
-    per_person = session.table("visits").per_person(k=so.count()).agg(m=so.mean("k")).preview(epsilon=0.5, rows=100)
+    per_person = (
+        session.table("visits")
+        .per_person(k=so.count())
+        .agg(m=so.mean("k"))
+        .preview(epsilon=0.5, rows=100)
+    )
     assert (
         per_person.errors()["m"]
         == there.link.session.preview(
-            there.link.session.table("visits").per_person(k=so.count()).agg(m=so.mean("k")).query, epsilon=0.5, rows=100
+            there.link.session.table("visits").per_person(k=so.count()).agg(m=so.mean("k")).query,
+            epsilon=0.5,
+            rows=100,
         ).errors()["m"]
     )
     assert [r.number for r in session.receipts] == sorted(r.number for r in session.receipts)
@@ -60,17 +82,35 @@ def test_previews_are_those_of_the_session_behind(there: Live, session: RemoteSe
     here, remote = there.link.session.preview(COUNT, error=20), session.preview(COUNT, error=20)
     assert isinstance(remote, RemotePlan)
     assert remote.charge == here.charge
-    assert (remote.epsilon, remote.errors(), remote.promise) == (here.epsilon, here.errors(), here.promise)
-    assert (str(remote), remote.explain(details=True), remote.sql()) == (str(here), here.explain(details=True), here.sql())
-    assert session.fits(COUNT, epsilon=0.5) == remote.facts["fits"] or session.fits(COUNT, epsilon=0.5) > 0
+    assert (remote.epsilon, remote.errors(), remote.promise) == (
+        here.epsilon,
+        here.errors(),
+        here.promise,
+    )
+    assert (str(remote), remote.explain(details=True), remote.sql()) == (
+        str(here),
+        here.explain(details=True),
+        here.sql(),
+    )
+    assert (
+        session.fits(COUNT, epsilon=0.5) == remote.facts["fits"]
+        or session.fits(COUNT, epsilon=0.5) > 0
+    )
     assert not remote.private_keys
     assert not remote.needs_approval
     assert session.remaining.pure == there.link.session.ledger.meter("analyst").remaining.pure
     assert session.curve(COUNT, [0.1, Fraction(1, 3)])[1]["epsilon"] == "1/3"
-    assert session.tables["visits"]["columns"]["age"] == {"type": "int", "min": "0", "max": "110", "step": "1"}
+    assert session.tables["visits"]["columns"]["age"] == {
+        "type": "int",
+        "min": "0",
+        "max": "110",
+        "step": "1",
+    }
 
 
-@pytest.mark.parametrize("name", ["marginals", "preview_marginals", "synthesize", "preview_synthesize"])
+@pytest.mark.parametrize(
+    "name", ["marginals", "preview_marginals", "synthesize", "preview_synthesize"]
+)
 def test_what_is_not_served_says_so(session: RemoteSession, name: str) -> None:
     with pytest.raises(InvalidInput, match="over HTTP"):
         getattr(session, name)(["age"], epsilon=1)
@@ -192,10 +232,14 @@ def test_the_command_line_takes_an_address(
     assert (code, "charged      nothing now" in out) == (0, True)
     before = len(there.link.session.receipts)
     target = tmp_path / "answer.csv"
-    code, _, err = run("query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "-o", str(target))
+    code, _, err = run(
+        "query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "-o", str(target)
+    )
     assert (code, "Charged epsilon 0.11" in err) == (0, True)
     assert target.read_text().startswith("n,")
-    code, out, _ = run("query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "--format", "csv")
+    code, out, _ = run(
+        "query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "--format", "csv"
+    )
     assert (code, out) == (0, target.read_text())
     assert len(there.link.session.receipts) == before + 1
     code, out, _ = run("budget", address)

@@ -75,9 +75,17 @@ class Adapter:
             if table.public:
                 tables.append(replace(table, source=Source("frame", frame=rows[name])))
                 continue
-            children = [t.via.of_parent for t in declared.values() if t.via is not None and t.via.parent == name]
-            write_table(self.admin, f"world.{quoted(name)}", rows[name], children[0] if children else ())
-            source = Source("postgres", table=f"world.{quoted(name)}", address=self.server.address())
+            children = [
+                t.via.of_parent
+                for t in declared.values()
+                if t.via is not None and t.via.parent == name
+            ]
+            write_table(
+                self.admin, f"world.{quoted(name)}", rows[name], children[0] if children else ()
+            )
+            source = Source(
+                "postgres", table=f"world.{quoted(name)}", address=self.server.address()
+            )
             tables.append(replace(table, source=source))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -46,7 +46,9 @@ __all__ = [
     "plans_of_tables",
 ]
 
-ENGINES = sorted(path.stem.removeprefix("adapter_") for path in Path(__file__).parent.glob("adapter_*.py"))
+ENGINES = sorted(
+    path.stem.removeprefix("adapter_") for path in Path(__file__).parent.glob("adapter_*.py")
+)
 """The engines beside DuckDB, by their adapters."""
 
 
@@ -95,25 +97,40 @@ def plans_of_tables(seed: int, queries: int) -> tuple[Dataset, dict[str, pa.Tabl
     return dataset, frames, test_neighbor_replay.random_plans(rng, world, dataset, queries)
 
 
-def plans_of_relations(seed: int, queries: int) -> tuple[Dataset, dict[str, pa.Table], Iterator[Plan]]:
+def plans_of_relations(
+    seed: int, queries: int
+) -> tuple[Dataset, dict[str, pa.Table], Iterator[Plan]]:
     """A declaration of two to four tables, their rows, and nested questions about them."""
     rng = random.Random(seed)
     world = relation_cases.random_world(rng)
     (data,) = test_relation_replay.star(rng, world, 0)
     dataset = world.dataset(data)
     frames = {name: plain(frame) for name, frame in world.frames(data).items()}
-    return dataset, frames, test_relation_replay.random_plans(rng, world, dataset, queries, Counter())
+    return (
+        dataset,
+        frames,
+        test_relation_replay.random_plans(rng, world, dataset, queries, Counter()),
+    )
 
 
 def differences(
-    adapter: Adapter, bench: Bench, made: Any, seed: int, queries: int, seen: Counter[str], longest: int | None = None
+    adapter: Adapter,
+    bench: Bench,
+    made: Any,
+    seed: int,
+    queries: int,
+    seen: Counter[str],
+    longest: int | None = None,
 ) -> Iterator[str]:
     """What an engine computes otherwise than DuckDB, over one world of a generator of plans, but for those of longer SQL."""
     dataset, frames, plans = made(seed, queries)
     bench.load(dataset.tables, frames)
     adapter.load(dataset.tables, frames)
     for plan in plans:
-        if longest is not None and sum(len(statement.text()) for statement in plan.statements) > longest:
+        if (
+            longest is not None
+            and sum(len(statement.text()) for statement in plan.statements) > longest
+        ):
             seen["left out"] += 1
             continue
         wanted = bench.run(plan)
@@ -138,7 +155,10 @@ def cell_differences(
     expressions: Mapping[str, exp.Expression],
 ) -> Iterator[str]:
     """Where expressions over the declared columns of a frame with an `id` give other cells than with DuckDB."""
-    declared = {"id": dataset.Column("int", Number(Fraction(0), Fraction(2**40), Fraction(1))), **columns}
+    declared = {
+        "id": dataset.Column("int", Number(Fraction(0), Fraction(2**40), Fraction(1))),
+        **columns,
+    }
     table = Table("rows", Source("frame", frame=frame), declared)
     bench.load({"rows": table}, {"rows": plain(frame)})
     adapter.load({"rows": table}, {"rows": plain(frame)})
@@ -156,7 +176,11 @@ def cell_differences(
             continue
         for i, text in enumerate(some):
             for key, cells in wanted.items():
-                if not _same(found[key][i], cells[i], any(f"'{name}'" in text for name in of_library(adapter))):
+                if not _same(
+                    found[key][i],
+                    cells[i],
+                    any(f"'{name}'" in text for name in of_library(adapter)),
+                ):
                     yield f"{text}: {found[key][i]!r} is not {cells[i]!r} in row {key}"
 
 
@@ -172,7 +196,12 @@ def of_library(adapter: Adapter) -> frozenset[str]:
 
 def _same(found: Any, wanted: Any, nearly: bool = False) -> bool:
     """Equal, of one type; NaN is itself, and the two zeros are one number to every comparison."""
-    if nearly and isinstance(wanted, float) and isinstance(found, float) and math.isclose(wanted, found, rel_tol=1e-14):
+    if (
+        nearly
+        and isinstance(wanted, float)
+        and isinstance(found, float)
+        and math.isclose(wanted, found, rel_tol=1e-14)
+    ):
         return True
     if isinstance(wanted, float) and isinstance(found, float) and math.isnan(wanted):
         return math.isnan(found)

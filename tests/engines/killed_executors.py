@@ -33,7 +33,9 @@ def executors() -> set[int]:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if any(b"CoarseGrainedExecutorBackend" in word for word in words) and MARK.encode() in b" ".join(words):
+            if any(
+                b"CoarseGrainedExecutorBackend" in word for word in words
+            ) and MARK.encode() in b" ".join(words):
                 found.add(int(folder.name))
     return found
 
@@ -57,9 +59,17 @@ def main(files: str, deadline: float | None) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     declared = so.Dataset(
-        "spark", files=files, name="visits", unit="id", max_rows=1, columns=COLUMNS, budget={"epsilon": 10**6}
+        "spark",
+        files=files,
+        name="visits",
+        unit="id",
+        max_rows=1,
+        columns=COLUMNS,
+        budget={"epsilon": 10**6},
     )
-    opened = so.Session(declared, engine=lambda tables: Spark(tables, session=spark), deadline=deadline)
+    opened = so.Session(
+        declared, engine=lambda tables: Spark(tables, session=spark), deadline=deadline
+    )
     with opened as session:
         killed: list[int] = []
         done = threading.Event()

@@ -73,7 +73,11 @@ def connect_server() -> Iterator[str]:
                "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]  # fmt: skip
     environment = {**os.environ, "SPARK_HOME": str(home)}
     server = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
     )
     try:
         _await(port, server)

@@ -54,7 +54,9 @@ def test_the_same_integers(kind: str, adapter: Adapter) -> None:
     seen: Counter[str] = Counter()
     found: list[str] = []
     for seed in count():
-        found += differences(adapter, bench(), KINDS[kind], seed, 10, seen, getattr(adapter, "longest_quick", None))
+        found += differences(
+            adapter, bench(), KINDS[kind], seed, 10, seen, getattr(adapter, "longest_quick", None)
+        )
         if seen["plans"] >= 150:
             break
     print(dict(seen))
@@ -79,24 +81,40 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 3.0, 0.1, 1e-9, 1e9, 5e-324, -5e-324, 
 def test_arithmetic_of_doubles_never_fails_and_is_ieee(adapter: Adapter) -> None:
     """Sums, products and quotients of all pairs of extreme doubles, with each other and with constants."""
     pairs = [(a, b) for a in FLOATS for b in FLOATS]
-    frame = pa.table({"id": range(len(pairs)), "a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
+    frame = pa.table(
+        {"id": range(len(pairs)), "a": [a for a, _ in pairs], "b": [b for _, b in pairs]}
+    )
     columns = {name: Column("float", Number()) for name in "ab"}
     a, b = tree.Column("a"), tree.Column("b")
     asked = [tree.Call(sign, (a, b)) for sign in "+-*/"]
-    for value in (Fraction(1, 3), Fraction(7), Fraction(1, 10**30), 10**300, Fraction(1, 10**300), Fraction(-1, 2)):
+    for value in (
+        Fraction(1, 3),
+        Fraction(7),
+        Fraction(1, 10**30),
+        10**300,
+        Fraction(1, 10**300),
+        Fraction(-1, 2),
+    ):
         asked += [tree.Call(sign, (a, tree.Literal(value))) for sign in "+-*/"]
     names = ["abs", "floor", "ceil", "round", "ln", "log10", "sqrt", "exp", "neg"]
     asked += [tree.Call(name, (a,)) for name in names]
     asked += [tree.Call("round", (a, tree.Literal(places))) for places in (-3, 1, 4, 15)]
     asked += [tree.Call("bucket", (a, tree.Literal(width))) for width in (Fraction(1, 10), 25)]
-    asked += [tree.Call(">", (a, b)), tree.Call("=", (a, b)), tree.Call("least", (a, b)), tree.Call("greatest", (a, b))]
+    asked += [
+        tree.Call(">", (a, b)),
+        tree.Call("=", (a, b)),
+        tree.Call("least", (a, b)),
+        tree.Call("greatest", (a, b)),
+    ]
     assert list(cell_differences(adapter, bench(), columns, frame, _bound(columns, asked))) == []
 
 
 def test_powers_never_fail(adapter: Adapter) -> None:
     """Where PostgreSQL and DuckDB may differ, beyond 2^1000 and below 2^-1000, only that nothing fails."""
     pairs = [(a, b) for a in FLOATS for b in FLOATS]
-    frame = pa.table({"id": range(len(pairs)), "a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
+    frame = pa.table(
+        {"id": range(len(pairs)), "a": [a for a, _ in pairs], "b": [b for _, b in pairs]}
+    )
     columns = {name: Column("float", Number()) for name in "ab"}
     power = tree.Call("power", (tree.Column("a"), tree.Column("b")))
     found = list(cell_differences(adapter, bench(), columns, frame, _bound(columns, [power])))
@@ -107,7 +125,9 @@ def _beyond(a: float, b: float) -> bool:
     return bool(a) and math.isfinite(a) and math.isfinite(b) and abs(b * math.log(abs(a))) > 690
 
 
-@pytest.mark.parametrize("adapter", ["postgres", pytest.param("spark", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    "adapter", ["postgres", pytest.param("spark", marks=pytest.mark.slow)], indirect=True
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_expressions_on_nasty_cells(seed: int, adapter: Adapter) -> None:
     """Spark takes minutes to analyse so many nested expressions."""
@@ -127,7 +147,11 @@ def _expect_same_cells(adapter: Adapter, seeds: range, count: int) -> None:
         source = nasty.Expressions(seed)
         asked += [source.one(kinds[i % 5], source.rng.randint(1, 4)) for i in range(count)]
     left_out = of_library(adapter)
-    asked = [one for one in asked if not _at_the_ends(one) and not any(f"'{name}'" in repr(one) for name in left_out)]
+    asked = [
+        one
+        for one in asked
+        if not _at_the_ends(one) and not any(f"'{name}'" in repr(one) for name in left_out)
+    ]
     expressions = {f"{i}: {one}": nasty.bind(one).sql for i, one in enumerate(asked)}
     frame = nasty_frame(nasty.raw_rows(80, seeds.start))
     qualified = {text: _qualified(sql) for text, sql in expressions.items()}
@@ -143,7 +167,9 @@ def nasty_frame(rows: list[dict[str, Any]]) -> pa.Table:
     fields: dict[str, Any] = {"id": pa.array(range(len(rows)), pa.int64())}
     for name, declared in nasty.COLUMNS.items():
         whole = isinstance(declared.type, Number)
-        kind = nasty._ARROW[("int" if whole else "text") if declared.kind == "category" else declared.kind]
+        kind = nasty._ARROW[
+            ("int" if whole else "text") if declared.kind == "category" else declared.kind
+        ]
         fields[name] = pa.array([row[name] for row in rows], kind)
     return pa.table(fields)
 
@@ -164,7 +190,9 @@ def _qualified(sql: exp.Expression) -> exp.Expression:
 
 def _wrong(kind: str, adapter: Adapter, seeds: range, queries: int) -> list[str]:
     seen: Counter[str] = Counter()
-    found = list(chain(*(differences(adapter, bench(), KINDS[kind], seed, queries, seen) for seed in seeds)))
+    found = list(
+        chain(*(differences(adapter, bench(), KINDS[kind], seed, queries, seen) for seed in seeds))
+    )
     print(dict(seen))
     assert seen["plans"] == len(seeds) * queries
     return found

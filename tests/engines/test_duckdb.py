@@ -41,7 +41,16 @@ TABLE = pa.table(
         "ward": pa.array(["A", "B", "A", "Z", "A", None]),
         "age": pa.array([10, 20, 200, -5, 50, None], pa.int64()),
         "cost": pa.array([1.25, 99.5, 1e300, -1.0, 3.0, None]),
-        "day": pa.array([date(2024, 1, 5), date(2023, 5, 5), date(2024, 2, 1), None, date(2024, 3, 1), date(2024, 3, 2)]),
+        "day": pa.array(
+            [
+                date(2024, 1, 5),
+                date(2023, 5, 5),
+                date(2024, 2, 1),
+                None,
+                date(2024, 3, 1),
+                date(2024, 3, 2),
+            ]
+        ),
         "smoker": pa.array([True, False, None, True, True, False]),
     }
 )
@@ -184,7 +193,9 @@ def test_the_folder_for_spilling_is_private_and_removed(tmp_path: Path) -> None:
         ("agee", {"type": "int"}, "no such column.*Did you mean 'age'"),
     ],
 )
-def test_a_declaration_that_does_not_fit_is_refused(tmp_path: Path, column: str, kind: dict[str, Any], words: str) -> None:
+def test_a_declaration_that_does_not_fit_is_refused(
+    tmp_path: Path, column: str, kind: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InvalidDeclaration, match=words):
         so.Session(declared(write_parquet(tmp_path), columns={column: kind}))
 
@@ -218,7 +229,9 @@ def test_odd_csv_cells_become_null(tmp_path: Path) -> None:
     assert vectors == [[[1]], [[0]], [[2]]]
 
 
-@pytest.mark.parametrize("bad", ["p1,A\n", 'p1,"A,1,2,3,4\np2,B,1,2,,\n', "p1,A,1,2,,,token\n", "p1,\xff,1,2,,\n"])
+@pytest.mark.parametrize(
+    "bad", ["p1,A\n", 'p1,"A,1,2,3,4\np2,B,1,2,,\n', "p1,A,1,2,,,token\n", "p1,\xff,1,2,,\n"]
+)
 def test_a_csv_that_is_not_well_formed_is_refused_at_opening(tmp_path: Path, bad: str) -> None:
     path = tmp_path / "odd.csv"
     path.write_bytes((CSV + bad).encode("latin-1"))
@@ -242,9 +255,14 @@ def test_records_with_line_breaks_are_never_split(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_cannot_be_decoded_is_found_at_opening(tmp_path: Path) -> None:
-    broken = pa.table({"pid": ["p1", "p2"], "city": pa.array([b"ok", b"\xff\xfe"], pa.binary()).view(pa.string())})
+    broken = pa.table(
+        {"pid": ["p1", "p2"], "city": pa.array([b"ok", b"\xff\xfe"], pa.binary()).view(pa.string())}
+    )
     far = pa.table({"pid": ["p1"], "at": pa.array([2**62], pa.timestamp("ms"))})
-    for table, columns in ((broken, {"city": {"type": "text"}}), (far, {"at": {"type": "datetime"}})):
+    for table, columns in (
+        (broken, {"city": {"type": "text"}}),
+        (far, {"at": {"type": "datetime"}}),
+    ):
         pq.write_table(table, tmp_path / "broken.parquet")
         with pytest.raises(InvalidDeclaration, match="cannot be read"):
             so.Session(declared(tmp_path / "broken.parquet", columns=columns))
@@ -264,12 +282,21 @@ def test_sums_do_not_depend_on_threads_or_order() -> None:
     rng = np.random.default_rng(5)
     size = 20_000
     cost = rng.normal(0, 10.0 ** rng.integers(-5, 18, size))
-    table = pa.table({"pid": rng.integers(0, 900, size), "ward": rng.choice(["A", "B", "C"], size), "cost": cost})
-    columns = {"ward": COLUMNS["ward"], "cost": {"type": "float", "min": -1e15, "max": 1e15, "step": 0.5}}
+    table = pa.table(
+        {"pid": rng.integers(0, 900, size), "ward": rng.choice(["A", "B", "C"], size), "cost": cost}
+    )
+    columns = {
+        "ward": COLUMNS["ward"],
+        "cost": {"type": "float", "min": -1e15, "max": 1e15, "step": 0.5},
+    }
     found = []
     for threads, order in ((1, np.arange(size)), (2, rng.permutation(size)), (4, np.argsort(cost))):
-        sql = "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward"
-        found.append(exact(declared(table.take(pa.array(order)), columns=columns), sql, threads=threads))
+        sql = (
+            "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward"
+        )
+        found.append(
+            exact(declared(table.take(pa.array(order)), columns=columns), sql, threads=threads)
+        )
     assert found[0] == found[1] == found[2]
 
 
@@ -367,7 +394,9 @@ def test_nothing_is_printed(terminal: bool) -> None:
 
     def printed(who: str) -> bytes:
         reader, writer = os.openpty() if terminal else os.pipe()
-        with subprocess.Popen([sys.executable, "-c", SLOW, who], stdin=writer, stdout=writer, stderr=writer) as child:
+        with subprocess.Popen(
+            [sys.executable, "-c", SLOW, who], stdin=writer, stdout=writer, stderr=writer
+        ) as child:
             os.close(writer)
             out = b"".join(iter(lambda: _read(reader), b""))
             os.close(reader)

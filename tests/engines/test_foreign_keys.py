@@ -35,7 +35,10 @@ def stored(kind: str, rows: Mapping[str, Any], folder: Path, name: str) -> dict[
         case "csv":
             lines = [
                 ",".join(rows),
-                *(",".join("" if c is None else str(c) for c in row) for row in zip(*rows.values(), strict=True)),
+                *(
+                    ",".join("" if c is None else str(c) for c in row)
+                    for row in zip(*rows.values(), strict=True)
+                ),
             ]
             path.write_text("\n".join(lines) + "\n")
         case "duckdb":
@@ -82,7 +85,9 @@ def joined(dataset: so.Dataset) -> list[Any]:
             ]
             sql += f" JOIN gate.{quoted(parent.name)} AS t{depth + 1} ON {' AND '.join(pairs)}"
             table, depth = parent, depth + 1
-        found = engine._connection.execute(f"SELECT t{depth}.{quoted(table.person_column)} FROM {sql}").fetchall()
+        found = engine._connection.execute(
+            f"SELECT t{depth}.{quoted(table.person_column)} FROM {sql}"
+        ).fetchall()
     return sorted(row[0] for row in found if row[0] is not None)
 
 
@@ -99,7 +104,12 @@ def test_lines_belong_to_whom_their_orders_belong(kind: str, tmp_path: Path) -> 
     lines = {"order_id": [1, 1, 2, 3, 4, 5, None]}
     # eve is no customer, order 5 is not there, order 4 and the last line name nobody
     assert joined(shop(customers, orders, lines, tmp_path, kind)) == ["ann", "ann", "bob"]
-    assert joined(shop(None, orders, lines, tmp_path / "..", "frame")) == ["ann", "ann", "bob", "eve"]
+    assert joined(shop(None, orders, lines, tmp_path / "..", "frame")) == [
+        "ann",
+        "ann",
+        "bob",
+        "eve",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,21 +128,31 @@ def test_a_key_is_shared_even_by_rows_of_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_without_a_whole_key_share_nothing(kind: str, tmp_path: Path) -> None:
-    orders = {"id": [None, None, "a", "a"], "shop": ["x", "x", None, None], "customer": ["ann", "bob", "ann", "bob"]}
+    orders = {
+        "id": [None, None, "a", "a"],
+        "shop": ["x", "x", None, None],
+        "customer": ["ann", "bob", "ann", "bob"],
+    }
     lines = {"order_id": [None, "a"], "shop": ["x", None]}
     keys = {"order_id": "orders.id", "shop": "orders.shop"}
     assert joined(shop(None, orders, lines, tmp_path, kind, keys)) == []
 
 
 def test_a_key_of_several_columns_is_unique_as_a_whole(tmp_path: Path) -> None:
-    orders: dict[str, Any] = {"id": [1, 1, 2], "shop": ["x", "y", "x"], "customer": ["ann", "bob", "eve"]}
+    orders: dict[str, Any] = {
+        "id": [1, 1, 2],
+        "shop": ["x", "y", "x"],
+        "customer": ["ann", "bob", "eve"],
+    }
     lines = {"order_id": [1, 1, 2, 2], "shop": ["x", "y", "x", "y"]}
     keys = {"order_id": "orders.id", "shop": "orders.shop"}
     assert joined(shop(None, orders, lines, tmp_path, keys=keys)) == ["ann", "bob", "eve"]
     error = refusal(shop(None, orders, lines, tmp_path))
     assert error.value == "tables.orders by id"
     orders["id"][0], orders["shop"][0] = 2, "x"
-    assert refusal(shop(None, orders, lines, tmp_path, keys=keys)).value == "tables.orders by id, shop"
+    assert (
+        refusal(shop(None, orders, lines, tmp_path, keys=keys)).value == "tables.orders by id, shop"
+    )
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -146,15 +166,25 @@ def test_what_is_opened_has_one_person_for_each_line(seed: int, tmp_path: Path) 
         return [None if rng.random() < 0.2 else rng.randrange(spread) for _ in range(rows)]
 
     orders = {f"k{i}": pa.array(cells(count), pa.int32()) for i in range(pairs)}
-    orders |= {"customer": pa.array([None if rng.random() < 0.2 else rng.choice("abc") for _ in range(count)], pa.string())}
+    orders |= {
+        "customer": pa.array(
+            [None if rng.random() < 0.2 else rng.choice("abc") for _ in range(count)], pa.string()
+        )
+    }
     lines = {f"o{i}": pa.array(cells(12), pa.int64()) for i in range(pairs)}
-    dataset = shop(None, orders, lines, tmp_path, keys={f"o{i}": f"orders.k{i}" for i in range(pairs)})
+    dataset = shop(
+        None, orders, lines, tmp_path, keys={f"o{i}": f"orders.k{i}" for i in range(pairs)}
+    )
     keys = list(zip(*(orders[f"k{i}"].to_pylist() for i in range(pairs)), strict=True))
     whole = [key for key in keys if None not in key]
     if len(set(whole)) < len(whole):
         assert "share" in refusal(dataset).rule
         return
-    whose = {key: person for key, person in zip(keys, orders["customer"].to_pylist(), strict=True) if None not in key}
+    whose = {
+        key: person
+        for key, person in zip(keys, orders["customer"].to_pylist(), strict=True)
+        if None not in key
+    }
     named = zip(*(lines[f"o{i}"].to_pylist() for i in range(pairs)), strict=True)
     assert joined(dataset) == sorted(p for p in (whose.get(key) for key in named) if p is not None)
 
@@ -171,17 +201,45 @@ def typed(tmp_path: Path) -> Any:
             connection.execute(f"CREATE TABLE b (k {ours})")
         child = {"via": {"k": "a.k"}} if how == "via" else {"unit": "k"}
         parent = {"unit": "customer" if how == "via" else "k"}
-        return so.Dataset(tables={"a": {"source": path, **parent}, "b": {"source": path, **child}}, budget={"epsilon": 1})
+        return so.Dataset(
+            tables={"a": {"source": path, **parent}, "b": {"source": path, **child}},
+            budget={"epsilon": 1},
+        )
 
     return make
 
 
-WIDTHS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"]
+WIDTHS = [
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+]
 OF_ONE_KIND = [(a, b) for a, b in zip(WIDTHS, [*WIDTHS[1:], WIDTHS[0]], strict=True)]
-OF_ONE_KIND += [("HUGEINT", "UBIGINT"), ("VARCHAR", "mood"), ("UUID", "VARCHAR"), ("VARCHAR COLLATE NOCASE", "VARCHAR")]
+OF_ONE_KIND += [
+    ("HUGEINT", "UBIGINT"),
+    ("VARCHAR", "mood"),
+    ("UUID", "VARCHAR"),
+    ("VARCHAR COLLATE NOCASE", "VARCHAR"),
+]
 OF_ONE_KIND += [(kind, kind) for kind in ("UHUGEINT", "DECIMAL(18,2)", "BLOB", "UUID")]
-OF_OTHER_KINDS = [("VARCHAR", "INTEGER"), ("UUID", "BIGINT"), ("BLOB", "VARCHAR"), ("DECIMAL(18,2)", "DECIMAL(18,3)")]
-OF_OTHER_KINDS += [("DECIMAL(18,0)", "BIGINT"), ("UHUGEINT", "HUGEINT"), ("UHUGEINT", "UBIGINT"), ("BLOB", "UUID")]
+OF_OTHER_KINDS = [
+    ("VARCHAR", "INTEGER"),
+    ("UUID", "BIGINT"),
+    ("BLOB", "VARCHAR"),
+    ("DECIMAL(18,2)", "DECIMAL(18,3)"),
+]
+OF_OTHER_KINDS += [
+    ("DECIMAL(18,0)", "BIGINT"),
+    ("UHUGEINT", "HUGEINT"),
+    ("UHUGEINT", "UBIGINT"),
+    ("BLOB", "UUID"),
+]
 
 
 @pytest.mark.parametrize("how", ["via", "persons"])
@@ -216,7 +274,10 @@ def test_persons_of_another_kind_are_not_compared(tmp_path: Path) -> None:
     with opened(so.Dataset(tables=tables)):
         pass
     tables["staff"].pop("persons")
-    assert "if these are not the same id" in refusal(so.Dataset(tables=tables, budget={"epsilon": 1})).hint
+    assert (
+        "if these are not the same id"
+        in refusal(so.Dataset(tables=tables, budget={"epsilon": 1})).hint
+    )
 
 
 def test_collations_do_not_merge_keys(tmp_path: Path) -> None:
@@ -226,18 +287,26 @@ def test_collations_do_not_merge_keys(tmp_path: Path) -> None:
         connection.execute("INSERT INTO orders VALUES ('a', 'ann'), ('A', 'bob')")
         connection.execute("CREATE TABLE lines (order_id VARCHAR COLLATE NOCASE)")
         connection.execute("INSERT INTO lines VALUES ('a'), ('A'), ('A')")
-    orders, lines = {"source": path, "unit": "customer"}, {"source": path, "via": {"order_id": "orders.id"}}
+    orders, lines = (
+        {"source": path, "unit": "customer"},
+        {"source": path, "via": {"order_id": "orders.id"}},
+    )
     assert joined(so.Dataset(tables={"orders": orders, "lines": lines})) == ["ann", "bob", "bob"]
 
 
 def test_keys_of_a_csv_are_text_or_the_number_that_they_spell(tmp_path: Path) -> None:
     (tmp_path / "lines.csv").write_text(f"order_id\n 007 \n7\n+8\n8.0\n{2**53 + 1}\nx\n")
-    orders = {"source": pa.table({"id": [7, 8, 2**53], "customer": ["ann", "bob", "eve"]}), "unit": "customer"}
+    orders = {
+        "source": pa.table({"id": [7, 8, 2**53], "customer": ["ann", "bob", "eve"]}),
+        "unit": "customer",
+    }
     lines: dict[str, Any] = {"source": tmp_path / "lines.csv", "via": {"order_id": "orders.id"}}
 
     def dataset(kind: str | None) -> so.Dataset:
         columns = {} if kind is None else {"Order_ID": {"type": kind}}
-        return so.Dataset(tables={"orders": orders, "lines": lines | {"columns": columns}}, budget={"epsilon": 1})
+        return so.Dataset(
+            tables={"orders": orders, "lines": lines | {"columns": columns}}, budget={"epsilon": 1}
+        )
 
     assert joined(dataset("int")) == ["ann", "ann", "bob"]
     for kind in (None, "text"):
@@ -248,9 +317,14 @@ def test_keys_of_a_csv_are_text_or_the_number_that_they_spell(tmp_path: Path) ->
     assert "Order_ID with type = 'float', a key" in error.value
 
 
-@pytest.mark.parametrize(("side", "what"), [("orders", "the key 'id' that a via names"), ("lines", "via.order_id")])
+@pytest.mark.parametrize(
+    ("side", "what"), [("orders", "the key 'id' that a via names"), ("lines", "via.order_id")]
+)
 def test_keys_are_not_floats_nor_missing(side: str, what: str, tmp_path: Path) -> None:
-    data: dict[str, dict[str, list[Any]]] = {"orders": {"id": [1], "customer": ["ann"]}, "lines": {"order_id": [1]}}
+    data: dict[str, dict[str, list[Any]]] = {
+        "orders": {"id": [1], "customer": ["ann"]},
+        "lines": {"order_id": [1]},
+    }
     key = "id" if side == "orders" else "order_id"
     data[side] = {**data[side], key: [1.0]}
     error = refusal(shop(None, data["orders"], data["lines"], tmp_path))

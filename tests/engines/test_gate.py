@@ -91,8 +91,12 @@ SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "parquet", "csv"])
-@pytest.mark.parametrize("twins", [("id", "ID"), ("age", "Age"), ("straße", "STRASSE"), ("ÄGE", "äge")])
-def test_columns_that_differ_only_in_case_are_refused(kind: str, twins: tuple[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "twins", [("id", "ID"), ("age", "Age"), ("straße", "STRASSE"), ("ÄGE", "äge")]
+)
+def test_columns_that_differ_only_in_case_are_refused(
+    kind: str, twins: tuple[str, str], tmp_path: Path
+) -> None:
     """A person with 1,000 rows under `ID` was counted by the row number under `id`."""
     rows = {twins[0]: list(range(1000)), twins[1]: [7] * 1000, "x": [1] * 1000}
     source = SOURCES[kind](pa.table(rows), tmp_path)
@@ -111,13 +115,27 @@ def test_a_column_that_is_there_twice_is_refused(kind: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize(
-    ("named", "unit"), [("ÄGE", "äge"), ("Id", "iD"), ("a b", "A B"), ('q"', 'Q"'), ("r1", "R1"), ("person", "Person")]
+    ("named", "unit"),
+    [
+        ("ÄGE", "äge"),
+        ("Id", "iD"),
+        ("a b", "A B"),
+        ('q"', 'Q"'),
+        ("r1", "R1"),
+        ("person", "Person"),
+    ],
 )
-def test_names_are_found_without_regard_to_case(kind: str, named: str, unit: str, tmp_path: Path) -> None:
-    source = SOURCES[kind](pa.table({"other": [1, 2, 3, 4], named: [5, 5, 5, 6], "age": [1, 2, 3, 4]}), tmp_path)
+def test_names_are_found_without_regard_to_case(
+    kind: str, named: str, unit: str, tmp_path: Path
+) -> None:
+    source = SOURCES[kind](
+        pa.table({"other": [1, 2, 3, 4], named: [5, 5, 5, 6], "age": [1, 2, 3, 4]}), tmp_path
+    )
     found = exact(
         declared(source, unit=unit),
-        f'SELECT COUNT(*) AS n, COUNT(DISTINCT "{unit}") AS p FROM data'.replace('q"', 'q""').replace('Q"', 'Q""'),
+        f'SELECT COUNT(*) AS n, COUNT(DISTINCT "{unit}") AS p FROM data'.replace(
+            'q"', 'q""'
+        ).replace('Q"', 'Q""'),
     )
     assert found[1] == [[[3]], [[2]]]
 
@@ -128,29 +146,61 @@ def test_names_that_only_sound_alike_are_not_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", ["frame of data", "frame 0", "file 0", "text 0", "shares", "spread", "cells", "lines", "gate", "main", "kinds"]
+    "other",
+    [
+        "frame of data",
+        "frame 0",
+        "file 0",
+        "text 0",
+        "shares",
+        "spread",
+        "cells",
+        "lines",
+        "gate",
+        "main",
+        "kinds",
+    ],
 )
 def test_no_name_of_a_table_reaches_the_rows_of_another(other: str) -> None:
     """A public table called like a relation of the engine returned private rows, free."""
     private = so.Table.declare(
-        pa.table({"id": [1, 1, 2], "age": [1, 2, 3]}), unit="id", columns={"age": AGE}, max_rows_per_group=2, max_groups=1
+        pa.table({"id": [1, 1, 2], "age": [1, 2, 3]}),
+        unit="id",
+        columns={"age": AGE},
+        max_rows_per_group=2,
+        max_groups=1,
     )
     public = so.Table.declare(pa.table({"age": [50] * 7}), columns={"age": AGE}, public=True)
-    dataset = so.Dataset(tables={"data": private, other: public}, budget={"epsilon": 100, "delta": 1e-6})
+    dataset = so.Dataset(
+        tables={"data": private, other: public}, budget={"epsilon": 100, "delta": 1e-6}
+    )
     for name, count in (("data", 3), (other, 7)):
         query = Query(Table(name), (Output("n", Aggregate("count")),))
         assert exact(dataset, query)[1][0] == [[count]]
 
 
-@pytest.mark.parametrize("name", ["shares", "spread", "owned", "heavy", "light", "cells", "lines", "r", "gate", "u", "w0"])
+@pytest.mark.parametrize(
+    "name",
+    ["shares", "spread", "owned", "heavy", "light", "cells", "lines", "r", "gate", "u", "w0"],
+)
 def test_a_private_table_may_be_called_like_a_step_of_the_statement(name: str) -> None:
     table = pa.table({"id": [1, 1, 1, 2], "u": ["a", "b", "a", "b"], "age": [1, 2, 3, 4]})
     columns: dict[str, Any] = {"age": AGE, "u": {"type": "category", "values": ["a", "b"]}}
-    wanted = exact(declared(table, columns), "SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM data GROUP BY u")
-    own = so.Dataset(
-        table, name=name, unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=so.Budget(10**6, 0.1)
+    wanted = exact(
+        declared(table, columns), "SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM data GROUP BY u"
     )
-    assert exact(own, f'SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM "{name}" GROUP BY u') == wanted
+    own = so.Dataset(
+        table,
+        name=name,
+        unit="id",
+        max_rows_per_group=2,
+        max_groups=1,
+        columns=columns,
+        budget=so.Budget(10**6, 0.1),
+    )
+    assert (
+        exact(own, f'SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM "{name}" GROUP BY u') == wanted
+    )
 
 
 @pytest.mark.parametrize("name", ["c0", "C0", "c1", "c0 of c0", "value"])
@@ -158,11 +208,22 @@ def test_a_long_list_beside_a_table_has_another_name(name: str) -> None:
     """A table called c0 with a column `value` failed after the charge: so was the list called that its values are in."""
     table = pa.table({"id": [1, 2, 3], "value": ["v1", "v2", "?"], "c0": [1, 2, 3]})
     listed = {"type": "category", "values": [f"v{i}" for i in range(100)]}
-    columns: dict[str, Any] = {"value": listed, "c0": {"type": "category", "values": list(range(100))}}
+    columns: dict[str, Any] = {
+        "value": listed,
+        "c0": {"type": "category", "values": list(range(100))},
+    }
     dataset = so.Dataset(
-        table, name=name, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget=so.Budget(10)
+        table,
+        name=name,
+        unit="id",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns=columns,
+        budget=so.Budget(10),
     )
-    assert exact(dataset, f"SELECT COUNT(*) AS n FROM \"{name}\" WHERE value = 'v2' AND c0 = 2")[1] == [[[1]]]
+    assert exact(dataset, f"SELECT COUNT(*) AS n FROM \"{name}\" WHERE value = 'v2' AND c0 = 2")[
+        1
+    ] == [[[1]]]
 
 
 # views, generated columns, types of persons
@@ -183,18 +244,27 @@ def test_a_view_is_refused_and_told_how_to_be_copied(tmp_path: Path) -> None:
         "CREATE TABLE raw AS SELECT 1 AS id, 'n/a' AS age",
         "CREATE VIEW data AS SELECT id, CAST(age AS INTEGER) AS age FROM raw",
     )
-    with pytest.raises(InvalidDeclaration, match=r'is a view.*CREATE TABLE "data_copy" AS FROM "data"'):
+    with pytest.raises(
+        InvalidDeclaration, match=r'is a view.*CREATE TABLE "data_copy" AS FROM "data"'
+    ):
         so.Session(declared(path))
 
 
 def test_a_missing_table_of_a_file_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
-    path = file_with(tmp_path, "CREATE TABLE visits (id INTEGER)", "CREATE SCHEMA s", "CREATE TABLE s.data (id INTEGER)")
+    path = file_with(
+        tmp_path,
+        "CREATE TABLE visits (id INTEGER)",
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.data (id INTEGER)",
+    )
     with pytest.raises(InvalidDeclaration, match=r"no table 'data'.*visits"):
         so.Session(declared(path))
 
 
 @pytest.mark.parametrize("twins", [("ÄGE", "äge"), ("\u212a", "k")])
-def test_tables_of_a_file_are_told_apart_as_the_engine_does(twins: tuple[str, str], tmp_path: Path) -> None:
+def test_tables_of_a_file_are_told_apart_as_the_engine_does(
+    twins: tuple[str, str], tmp_path: Path
+) -> None:
     """Declared `äge` read the rows of `ÄGE`: DuckDB folds the case of A to Z only, and both can be there."""
     path = file_with(tmp_path, *(f'CREATE TABLE "{n}" AS SELECT i AS id, 1 AS age FROM range({k}) AS r(i)'
                                  for n, k in zip(twins, (3, 7), strict=True)))  # fmt: skip
@@ -231,7 +301,9 @@ def test_a_generated_column_is_refused(tmp_path: Path) -> None:
         "TIME",
     ],
 )
-def test_persons_are_not_named_by_types_that_may_differ_from_themselves(kind: str, tmp_path: Path) -> None:
+def test_persons_are_not_named_by_types_that_may_differ_from_themselves(
+    kind: str, tmp_path: Path
+) -> None:
     path = file_with(tmp_path, f"CREATE TABLE data (id {kind}, age INTEGER)")
     with pytest.raises(InvalidDeclaration, match="a person is named by whole numbers or by text"):
         so.Session(declared(path))
@@ -248,7 +320,9 @@ def test_persons_are_not_named_by_types_that_may_differ_from_themselves(kind: st
 def test_persons_of_every_admitted_type(kind: str, cells: str, tmp_path: Path) -> None:
     """The same person in every row counts once, whatever the type; NULL is nobody."""
     rows = ", ".join([f"({cells}, 1)"] * 50 + ["(NULL, 1)"] * 9)
-    path = file_with(tmp_path, f"CREATE TABLE data (id {kind}, age INTEGER)", f"INSERT INTO data VALUES {rows}")
+    path = file_with(
+        tmp_path, f"CREATE TABLE data (id {kind}, age INTEGER)", f"INSERT INTO data VALUES {rows}"
+    )
     sql = "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS p, MEDIAN(age) AS m FROM data"
     _, vectors, cells_ = exact(declared(path), sql)
     assert vectors[:2] == [[[2]], [[1]]]
@@ -263,7 +337,9 @@ def test_nan_persons_of_polars_are_refused() -> None:
 @pytest.mark.parametrize("name", ["ann", uuid.UUID(int=7)])
 def test_python_objects_of_polars_are_refused(name: Any) -> None:
     """Polars hands out their addresses: a person with 1,000 equal objects was 1,000 persons."""
-    names = [copy.deepcopy(name) if isinstance(name, uuid.UUID) else "".join(name) for _ in range(1000)]
+    names = [
+        copy.deepcopy(name) if isinstance(name, uuid.UUID) else "".join(name) for _ in range(1000)
+    ]
     frame = pl.DataFrame({"id": pl.Series(names, dtype=pl.Object), "age": [1] * 1000})
     with pytest.raises(InvalidDeclaration, match="the source holds Object"):
         so.Session(declared(frame))
@@ -279,12 +355,20 @@ def test_what_is_noted_beside_a_field_makes_no_other_type_of_it(noted: str) -> N
     cells = pa.array([b"\x09" * 16, b"\x01" * 16, b"\x01" * 16], pa.binary(16))
     fields = [pa.field("id", cells.type, metadata=beside), pa.field("age", pa.int64())]
     table = pa.Table.from_arrays([cells, pa.array([1, 2, 3])], schema=pa.schema(fields))
-    assert exact(declared(table), "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM data")[1] == [[[3]], [[2]]]
+    assert exact(declared(table), "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM data")[1] == [
+        [[3]],
+        [[2]],
+    ]
 
 
 def test_whole_numbers_noted_as_truth_stay_whole_numbers() -> None:
-    fields = [pa.field("id", pa.int8(), metadata={b"ARROW:extension:name": b"arrow.bool8"}), pa.field("age", pa.int64())]
-    table = pa.Table.from_arrays([pa.array([1, 2, 3, 3], pa.int8()), pa.array([1] * 4)], schema=pa.schema(fields))
+    fields = [
+        pa.field("id", pa.int8(), metadata={b"ARROW:extension:name": b"arrow.bool8"}),
+        pa.field("age", pa.int64()),
+    ]
+    table = pa.Table.from_arrays(
+        [pa.array([1, 2, 3, 3], pa.int8()), pa.array([1] * 4)], schema=pa.schema(fields)
+    )
     assert exact(declared(table), "SELECT COUNT(DISTINCT id) AS p FROM data")[1] == [[[3]]]
 
 
@@ -304,13 +388,21 @@ def test_collations_do_not_merge_keys_or_persons(collation: str, tmp_path: Path)
     )
     columns: dict[str, Any] = {"t": {"type": "text"}, "age": AGE}
     tables = {
-        "data": so.Table.declare(path, unit="id", columns=columns, max_rows_per_group=10, max_groups=3),
+        "data": so.Table.declare(
+            path, unit="id", columns=columns, max_rows_per_group=10, max_groups=3
+        ),
         "codes": so.Table.declare(
-            path, table="codes", columns={"t": {"type": "text"}, "floor": AGE}, public=True, key=["t"]
+            path,
+            table="codes",
+            columns={"t": {"type": "text"}, "floor": AGE},
+            public=True,
+            key=["t"],
         ),
     }
     dataset = so.Dataset(tables=tables, budget={"epsilon": 10**6, "delta": 0.1})
-    keys, vectors, _ = exact(dataset, "SELECT t, COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM data GROUP BY t")
+    keys, vectors, _ = exact(
+        dataset, "SELECT t, COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM data GROUP BY t"
+    )
     assert sorted(keys) == [("FLU",), ("flu",), ("flü",)]
     assert len({tuple(v[0] for v in vector) for vector in vectors}) == 2
     joined = "FROM data LEFT JOIN codes ON data.t = codes.t"
@@ -324,9 +416,21 @@ def test_collations_do_not_merge_keys_or_persons(collation: str, tmp_path: Path)
 
 def test_patterns_in_folders_are_plain_letters(tmp_path: Path) -> None:
     """DuckDB read `clinic 2/w.csv` for `clinic [2]/w.csv`, and merged what `a*` matched."""
-    for folder, rows in (("clinic [2]", 1), ("clinic 2", 5), ("a*", 2), ("ab", 7), ("q?", 3), ("qq", 8), ("[", 4)):
+    for folder, rows in (
+        ("clinic [2]", 1),
+        ("clinic 2", 5),
+        ("a*", 2),
+        ("ab", 7),
+        ("q?", 3),
+        ("qq", 8),
+        ("[", 4),
+    ):
         (tmp_path / folder).mkdir()
-        for kind in ("csv", "parquet", *(["duckdb"] if "?" not in folder else [])):  # DuckDB cannot write there
+        for kind in (
+            "csv",
+            "parquet",
+            *(["duckdb"] if "?" not in folder else []),
+        ):  # DuckDB cannot write there
             SOURCES[kind](pa.table({"id": list(range(rows)), "age": [1] * rows}), tmp_path / folder)
     for folder, rows in (("clinic [2]", 1), ("a*", 2), ("q?", 3), ("[", 4)):
         for kind in ("csv", "parquet", *(["duckdb"] if "?" not in folder else [])):
@@ -348,7 +452,9 @@ def test_folders_named_like_columns_change_nothing(kind: str, tmp_path: Path) ->
     folder = tmp_path / "id=7" / "age=3"
     folder.mkdir(parents=True)
     source = SOURCES[kind](pa.table({"id": [1, 2, 3], "age": [10, 20, 30]}), folder)
-    assert exact(declared(source), "SELECT COUNT(DISTINCT id) AS p, SUM(age) AS s FROM data")[1] == [[[60]], [[3]]]
+    assert exact(declared(source), "SELECT COUNT(DISTINCT id) AS p, SUM(age) AS s FROM data")[
+        1
+    ] == [[[60]], [[3]]]
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
@@ -364,7 +470,9 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
 @pytest.mark.parametrize("change", ["replaced", "written", "removed", "same size and time"])
-def test_a_changed_file_is_refused_before_the_charge(kind: str, change: str, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused_before_the_charge(
+    kind: str, change: str, tmp_path: Path
+) -> None:
     source = SOURCES[kind](pa.table({"id": [1, 2], "age": [1, 2]}), tmp_path)
     with so.Session(declared(source)) as session:
         session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before")
@@ -383,7 +491,9 @@ def test_a_changed_file_is_refused_before_the_charge(kind: str, change: str, tmp
         with pytest.raises(InvalidInput, match="not the one that this session opened"):
             session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)
         assert len(session.receipts) == 1
-        assert session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before")  # what was paid is given again
+        assert session.sql(
+            "SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before"
+        )  # what was paid is given again
 
 
 LOGGED = ("INSERT INTO data VALUES (3, 3)", "INSERT INTO data VALUES (4, 4)")
@@ -400,7 +510,9 @@ def _with_log(path: Path, *changes: str) -> None:
 
 @pytest.mark.parametrize("linked", [False, True], ids=["itself", "by a link"])
 @pytest.mark.parametrize("change", ["appearing", "vanishing", "longer", "replaced"])
-def test_a_changed_log_of_a_duckdb_file_is_refused_before_the_charge(change: str, linked: bool, tmp_path: Path) -> None:
+def test_a_changed_log_of_a_duckdb_file_is_refused_before_the_charge(
+    change: str, linked: bool, tmp_path: Path
+) -> None:
     """What is in the log is part of the table, and the file itself stays as it was."""
     kept = SOURCES["duckdb"](pa.table({"id": [1, 2], "age": [1, 2]}), tmp_path)
     source, log, file = kept, kept.with_name(f"{kept.name}.wal"), kept.read_bytes()
@@ -420,7 +532,9 @@ def test_a_changed_log_of_a_duckdb_file_is_refused_before_the_charge(change: str
             _with_log(other, *(LOGGED if change == "longer" else LOGGED[:1]))
             other.with_name(f"{other.name}.wal").replace(log)
         assert kept.read_bytes() == file
-        with pytest.raises(InvalidInput, match=r"not the one that this session opened.*its log of changes"):
+        with pytest.raises(
+            InvalidInput, match=r"not the one that this session opened.*its log of changes"
+        ):
             session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)
         assert len(session.receipts) == 1
 
@@ -447,7 +561,11 @@ def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> No
     )  # fmt: skip
     path = tmp_path / "data.parquet"
     pq.write_table(
-        table, path, row_group_size=700, compression=["snappy", "none", "zstd", "gzip"][seed], use_dictionary=seed % 2 == 0
+        table,
+        path,
+        row_group_size=700,
+        compression=["snappy", "none", "zstd", "gzip"][seed],
+        use_dictionary=seed % 2 == 0,
     )
     whole = path.read_bytes()
     columns = {
@@ -479,10 +597,16 @@ def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("column", ["id", "t"])
-def test_a_text_that_could_take_all_memory_is_refused(kind: str, column: str, tmp_path: Path) -> None:
+def test_a_text_that_could_take_all_memory_is_refused(
+    kind: str, column: str, tmp_path: Path
+) -> None:
     """A name of 120 MB with memory="200MB" made questions that count its person fail after the charge."""
     for size in (2**20, 2**20 + 1):
-        rows = {"id": ["a", "b"], "t": ["x", "y"], column: ["z", "é" * (size // 2) + "e" * (size % 2)]}
+        rows = {
+            "id": ["a", "b"],
+            "t": ["x", "y"],
+            column: ["z", "é" * (size // 2) + "e" * (size % 2)],
+        }
         source = SOURCES[kind](pa.table(rows), tmp_path)
         if size == 2**20:
             assert exact(declared(source, {"t": {"type": "text"}}))[1] == [[[2]]]
@@ -511,14 +635,20 @@ def calls() -> Iterator[tuple[str, Expression]]:
         ("s", UNITS, PARTS),
     ):
         for unit in units:
-            yield f"trunc {unit} {column}", Call("is_null", (Call("date_trunc", (Literal(unit), Column(column))),))
+            yield (
+                f"trunc {unit} {column}",
+                Call("is_null", (Call("date_trunc", (Literal(unit), Column(column))),)),
+            )
             moment = date(2020, 1, 1) if column == "d" else datetime(2020, 1, 1)
             yield (
                 f"trunc {unit} {column} <",
                 Call("<", (Call("date_trunc", (Literal(unit), Column(column))), Literal(moment))),
             )
         for part in parts:
-            yield f"part {part} {column}", Call(">", (Call("date_part", (Literal(part), Column(column))), Literal(2)))
+            yield (
+                f"part {part} {column}",
+                Call(">", (Call("date_part", (Literal(part), Column(column))), Literal(2))),
+            )
     for name in ("abs", "round", "floor", "ceil", "neg"):
         for column in ("x", "y", "h"):
             yield f"{name} {column}", Call(">", (Call(name, (Column(column),)), Literal(0)))
@@ -531,7 +661,16 @@ def calls() -> Iterator[tuple[str, Expression]]:
     yield "substr", Call("=", (Call("substr", (Column("t"), Literal(2), Literal(3))), Literal("a")))
     yield "like", Call("like", (Column("t"), Literal("%a_%")))
     yield "ilike", Call("ilike", (Column("t"), Literal("%A_%")))
-    yield "||", Call("=", (Call("||", (Call("substr", (Column("t"), Literal(1), Literal(5))), Literal("a"))), Literal("a")))
+    yield (
+        "||",
+        Call(
+            "=",
+            (
+                Call("||", (Call("substr", (Column("t"), Literal(1), Literal(5))), Literal("a"))),
+                Literal("a"),
+            ),
+        ),
+    )
     for name in ("ln", "log10", "exp", "sqrt"):
         for column in ("x", "y", "h", "u"):
             yield f"{name} {column}", Call(">", (Call(name, (Column(column),)), Literal(0)))
@@ -541,20 +680,40 @@ def calls() -> Iterator[tuple[str, Expression]]:
         for name, value in (("dayname", "Monday"), ("monthname", "May")):
             yield f"{name} {column}", Call("=", (Call(name, (Column(column),)), Literal(value)))
         for width in ("9999 weeks", "5 months", *(("7 minutes",) if column != "d" else ())):
-            yield f"{width} {column}", Call("is_null", (Call("time_bucket", (Literal(width), Column(column))),))
-        yield f"diff {column}", Call(">", (Call("date_diff", (Literal("day"), Column(column), Column("w"))), Literal(2)))
+            yield (
+                f"{width} {column}",
+                Call("is_null", (Call("time_bucket", (Literal(width), Column(column))),)),
+            )
+        yield (
+            f"diff {column}",
+            Call(
+                ">", (Call("date_diff", (Literal("day"), Column(column), Column("w"))), Literal(2))
+            ),
+        )
         for kind in ("date", "timestamp"):
-            yield f"{kind} {column}", Call("is_null", (Call("cast", (Literal(kind), Column(column))),))
+            yield (
+                f"{kind} {column}",
+                Call("is_null", (Call("cast", (Literal(kind), Column(column))),)),
+            )
         yield (
             f"clamp {column}",
-            Call("is_null", (Call("clamp", (Column(column), Literal("2020-01-01"), Literal("2021-01-01"))),)),
+            Call(
+                "is_null",
+                (Call("clamp", (Column(column), Literal("2020-01-01"), Literal("2021-01-01"))),),
+            ),
         )
     for column in ("x", "y", "h"):
-        yield f"cast {column}", Call(">", (Call("cast", (Literal("integer"), Column(column))), Literal(2)))
+        yield (
+            f"cast {column}",
+            Call(">", (Call("cast", (Literal("integer"), Column(column))), Literal(2))),
+        )
     for column in ("x", "y", "h", "u"):
         yield (
             f"clamp {column}",
-            Call(">", (Call("clamp", (Column(column), Literal(-1), Literal(Fraction(5, 2)))), Literal(2))),
+            Call(
+                ">",
+                (Call("clamp", (Column(column), Literal(-1), Literal(Fraction(5, 2)))), Literal(2)),
+            ),
         )
 
 
@@ -588,16 +747,25 @@ FAR += "9" * 60 + ",1e999,-1e999,-1,x\n"
 def extreme_statements() -> tuple[tuple[str, Statement], ...]:
     """A statement for each function; a plan does not depend on data, so one serves for all."""
     outputs = (Output("n", Aggregate("count")), Output("x", Aggregate("sum", (Column("x"),))))
-    with so.Session(declared(pa.table({"id": [1], **{n: a.slice(0, 1) for n, a in EXTREME.items()}}), KINDS)) as session:
-        made = [(name, session.preview(Query(Table("data"), outputs, where), epsilon=1)) for name, where in calls()]
+    with so.Session(
+        declared(pa.table({"id": [1], **{n: a.slice(0, 1) for n, a in EXTREME.items()}}), KINDS)
+    ) as session:
+        made = [
+            (name, session.preview(Query(Table("data"), outputs, where), epsilon=1))
+            for name, where in calls()
+        ]
     return tuple((name, s) for name, plan in made for s in plan.statements)
 
 
 @pytest.mark.parametrize("size", [1, 3, 2**20])
 @pytest.mark.parametrize(("text", "right"), QUOTES)
-def test_a_misplaced_quote_in_a_csv_swallows_nobody(text: str, right: bool, size: int, tmp_path: Path) -> None:
+def test_a_misplaced_quote_in_a_csv_swallows_nobody(
+    text: str, right: bool, size: int, tmp_path: Path
+) -> None:
     """Two of them, in the cells of two persons, made one record of all that was between; also where reading is cut."""
-    parts = [text.encode().removeprefix(b"\xef\xbb\xbf")[i : i + size] for i in range(0, len(text), size)]
+    parts = [
+        text.encode().removeprefix(b"\xef\xbb\xbf")[i : i + size] for i in range(0, len(text), size)
+    ]
     assert sources._in_place(parts) is right
     (tmp_path / "data.csv").write_bytes(text.encode())
     dataset = declared(tmp_path / "data.csv", {"city": {"type": "text"}})
@@ -614,17 +782,35 @@ SINGLE = tuple(range(7))
 @pytest.mark.parametrize(
     ("kind", "cells"),
     [
-        *first_of(2, [("csv", (None,)), ("duckdb", (None,)), ("arrow", (None, 0)), ("parquet", (None, 0, 1))]),
-        *(pytest.param(kind, SINGLE, marks=pytest.mark.slow) for kind in ("arrow", "parquet", "duckdb")),
+        *first_of(
+            2,
+            [
+                ("csv", (None,)),
+                ("duckdb", (None,)),
+                ("arrow", (None, 0)),
+                ("parquet", (None, 0, 1)),
+            ],
+        ),
+        *(
+            pytest.param(kind, SINGLE, marks=pytest.mark.slow)
+            for kind in ("arrow", "parquet", "duckdb")
+        ),
     ],
     ids=str,
 )
-def test_no_function_fails_on_extreme_cells(kind: str, cells: tuple[int | None, ...], tmp_path: Path) -> None:
+def test_no_function_fails_on_extreme_cells(
+    kind: str, cells: tuple[int | None, ...], tmp_path: Path
+) -> None:
     """A date of -2^31 days failed in DATE_TRUNC after the charge: DuckDB evaluated it on the column's statistics."""
     admitted = 0
     for only in cells:  # one extreme cell beside a plain one, or all together
         chosen = pa.array(range(7) if only is None else [only, 2])
-        table = pa.table({"id": list(range(len(chosen))), **{name: cells.take(chosen) for name, cells in EXTREME.items()}})
+        table = pa.table(
+            {
+                "id": list(range(len(chosen))),
+                **{name: cells.take(chosen) for name, cells in EXTREME.items()},
+            }
+        )
         folder = tmp_path / f"{only}"
         folder.mkdir()
         source = folder / "data.csv" if kind == "csv" else SOURCES[kind](table, folder)
@@ -654,7 +840,11 @@ def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:
     for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
         environment = {**os.environ, "TZ": zone}
         shown = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, check=True
+            [sys.executable, "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
         )
         assert shown.stdout.strip() == "[[2]]"
 
@@ -662,7 +852,9 @@ def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "parquet", "duckdb"])
 def test_zoned_moments_in_nanoseconds_are_read(kind: str, tmp_path: Path) -> None:
     """Tables of pandas hold them; the hint said that no type reads them."""
-    cells = pa.array([0, 23 * 3600 * 10**9 + 999, 10**18, None], pa.int64()).cast(pa.timestamp("ns", tz="Asia/Tokyo"))
+    cells = pa.array([0, 23 * 3600 * 10**9 + 999, 10**18, None], pa.int64()).cast(
+        pa.timestamp("ns", tz="Asia/Tokyo")
+    )
     source = SOURCES[kind](pa.table({"id": [1, 2, 3, 4], "at": cells}), tmp_path)
     sql = "SELECT COUNT(*) AS n FROM data WHERE DATE_PART('hour', at) IN (0, 23)"
     assert exact(declared(source, {"at": {"type": "datetime"}}), sql)[1] == [[[2]]]
@@ -683,7 +875,9 @@ def test_a_number_of_threads_that_makes_no_sense_is_refused(threads: Any) -> Non
         so.Session(declared(pa.table({"id": [1], "age": [1]})), threads=threads)
 
 
-def test_a_missing_temporary_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_temporary_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(InvalidInput, match="temporary folder"):
         so.Session(declared(pa.table({"id": [1], "age": [1]})))
@@ -692,10 +886,17 @@ def test_a_missing_temporary_folder_is_told(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_spilled_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     table = pa.table(
-        {"id": [f"SECRET-PERSON-{i:09d}" for i in range(400_000)], "t": [f"SECRET-TEXT-{i:09d}" for i in range(400_000)]}
+        {
+            "id": [f"SECRET-PERSON-{i:09d}" for i in range(400_000)],
+            "t": [f"SECRET-TEXT-{i:09d}" for i in range(400_000)],
+        }
     )
     csv(table, tmp_path)
-    engine = DuckDB(declared(tmp_path / "data.csv", {"t": {"type": "text"}}).tables.values(), memory="20MB", threads=1)
+    engine = DuckDB(
+        declared(tmp_path / "data.csv", {"t": {"type": "text"}}).tables.values(),
+        memory="20MB",
+        threads=1,
+    )
     spilled = [file for file in engine._scratch.path.iterdir() if file.suffix == ".tmp"]
     assert sum(file.stat().st_size for file in spilled) > 2**17
     assert not any(b"SECRET" in file.read_bytes() for file in spilled)
@@ -715,7 +916,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_session_left_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(scratch, "_YOUNG", -10.0)
     assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False).returncode < 0
@@ -725,7 +928,9 @@ def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path, monke
     (tmp_path / "sordino-link").symlink_to(elsewhere)
     (tmp_path / "sordino-notes").mkdir()  # somebody's own folder, without a lock
     running = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", KILLED, str(tmp_path), "wait"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert running.stdout is not None
     assert running.stdout.readline() == b"open\n"
@@ -755,10 +960,19 @@ def test_a_young_folder_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_optimizers_that_look_at_cells_are_off() -> None:
     """One of a million rows showed in the time of an answer through them."""
     engine = DuckDB([])
-    ((off,),) = engine._connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
-    known = {row[0] for row in engine._connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()}
+    ((off,),) = engine._connection.execute(
+        "SELECT current_setting('disabled_optimizers')"
+    ).fetchall()
+    known = {
+        row[0] for row in engine._connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
+    }
     assert set(database._UNUSED_OPTIMIZERS) <= known
-    by_statistics = {"statistics_propagation", "row_group_pruner", "late_materialization", "partitioned_execution"}
+    by_statistics = {
+        "statistics_propagation",
+        "row_group_pruner",
+        "late_materialization",
+        "partitioned_execution",
+    }
     assert set(off.split(",")) >= {*by_statistics, "filter_pushdown"}
     engine.close()
 
@@ -769,7 +983,9 @@ def test_optimizers_that_look_at_cells_are_off() -> None:
 @pytest.mark.parametrize("ending", ["csv.gz", "CSV.GZ", "csv"])
 def test_the_ending_says_whether_a_csv_is_compressed(ending: str, tmp_path: Path) -> None:
     path, rows = tmp_path / f"data.{ending}", b"id,age\n1,2\n"
-    path.write_bytes(rows + b"3,4\n" if ending == "csv" else gzip.compress(rows) + gzip.compress(b"3,4\n"))
+    path.write_bytes(
+        rows + b"3,4\n" if ending == "csv" else gzip.compress(rows) + gzip.compress(b"3,4\n")
+    )
     assert exact(declared(path))[1] == [[[2]]]
 
 

@@ -22,7 +22,10 @@ from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
 
 SOURCE = Path(so.__file__).parent
 DATA = so.Dataset(
-    pa.table({"x": [1, 2, 3]}), unit="row", columns={"x": {"type": "int", "min": 0, "max": 9}}, budget={"epsilon": 100}
+    pa.table({"x": [1, 2, 3]}),
+    unit="row",
+    columns={"x": {"type": "int", "min": 0, "max": 9}},
+    budget={"epsilon": 100},
 )
 
 
@@ -38,7 +41,9 @@ def test_a_session_asks_the_engine_that_it_is_given() -> None:
 
 def test_the_engine_opens_the_tables_of_the_session() -> None:
     opened: list[Any] = []
-    with so.Session(DATA, so.Budget(1), engine=lambda tables: opened.append(tables) or DuckDB(tables)) as session:  # type: ignore[func-returns-value]
+    with so.Session(
+        DATA, so.Budget(1), engine=lambda tables: opened.append(tables) or DuckDB(tables)
+    ) as session:  # type: ignore[func-returns-value]
         assert opened == [tuple(session.dataset.tables.values())]
 
 
@@ -65,8 +70,14 @@ def test_neutral_nodes_are_spelled_by_the_writer() -> None:
     texts = TextList(this=exp.Literal.string("a|b"), expression=exp.Literal.string("|"))
     let = Let(this=x, expression=exp.Add(this=v, expression=v.copy()))
     assert write(let) == "LIST_EXTRACT(LIST_TRANSFORM([x], LAMBDA v : v + v), 1)"
-    assert write(PlaceIn(this=texts, expression=x.copy())) == "ARRAY_POSITION(STR_SPLIT('a|b', '|'), x)"
-    assert write(ItemOf(this=texts.copy(), expression=exp.Literal.number(2))) == "LIST_EXTRACT(STR_SPLIT('a|b', '|'), 2)"
+    assert (
+        write(PlaceIn(this=texts, expression=x.copy()))
+        == "ARRAY_POSITION(STR_SPLIT('a|b', '|'), x)"
+    )
+    assert (
+        write(ItemOf(this=texts.copy(), expression=exp.Literal.number(2)))
+        == "LIST_EXTRACT(STR_SPLIT('a|b', '|'), 2)"
+    )
 
 
 def test_what_duckdb_has_no_words_for_is_refused() -> None:
@@ -75,17 +86,32 @@ def test_what_duckdb_has_no_words_for_is_refused() -> None:
 
 
 def test_the_lock_is_written_once() -> None:
-    places = [p for p in SOURCE.rglob("*.py") if re.search("lock_configuration|enable_external_access", p.read_text())]
+    places = [
+        p
+        for p in SOURCE.rglob("*.py")
+        if re.search("lock_configuration|enable_external_access", p.read_text())
+    ]
     assert [str(place.relative_to(SOURCE)) for place in places] == ["engines/duckdb/locked.py"]
 
 
 def test_the_lock_alone_loads_no_planner() -> None:
     script = "import sys, sordino.engines.duckdb.locked; print(sorted({'sqlglot', 'numpy', 'duckdb'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_only_the_engine_knows_its_dialect() -> None:
     """No other room writes SQL in the dialect of an engine, or calls functions that only some engine has."""
-    words = re.compile(r"""dialect="(duckdb|postgres|spark)"|\.sql\("duckdb"\)|LIST_EXTRACT|LIST_TRANSFORM|ARRAY_POSITION""")
-    outside = [p for p in SOURCE.rglob("*.py") if p.parent.parent.name != "engines" and words.search(p.read_text())]
+    words = re.compile(
+        r"""dialect="(duckdb|postgres|spark)"|\.sql\("duckdb"\)|LIST_EXTRACT|LIST_TRANSFORM|ARRAY_POSITION"""
+    )
+    outside = [
+        p
+        for p in SOURCE.rglob("*.py")
+        if p.parent.parent.name != "engines" and words.search(p.read_text())
+    ]
     assert outside == []

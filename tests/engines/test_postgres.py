@@ -63,7 +63,12 @@ def admin() -> Iterator[psycopg.Connection[Any]]:
 
 def declared(table: str = "clinic.visits", **more: Any) -> so.Dataset:
     entries = {"columns": COLUMNS, "unit": "patient", "max_rows": 9, "name": "visits", **more}
-    return so.Dataset(server().address(user=READER), table=table, budget={"epsilon": 10**6, "delta": 0.1}, **entries)
+    return so.Dataset(
+        server().address(user=READER),
+        table=table,
+        budget={"epsilon": 10**6, "delta": 0.1},
+        **entries,
+    )
 
 
 @contextmanager
@@ -79,9 +84,15 @@ def number(answer: so.Answer) -> float:
 def test_a_question_is_answered_where_the_data_are(admin: Any) -> None:
     with session() as asked:
         assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
-        by_ward = asked.sql("SELECT ward, SUM(cost) AS c FROM visits GROUP BY ward", epsilon=1000).to_arrow().to_pydict()
+        by_ward = (
+            asked.sql("SELECT ward, SUM(cost) AS c FROM visits GROUP BY ward", epsilon=1000)
+            .to_arrow()
+            .to_pydict()
+        )
         assert by_ward["ward"] == ["A", "B", "C"]
-        cities = asked.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1000, delta=0.01).to_arrow()
+        cities = asked.sql(
+            "SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1000, delta=0.01
+        ).to_arrow()
         assert sorted(cities.column(0).to_pylist()) == [f"city {i}" for i in range(5)]
         assert asked.suggest("visits", epsilon=100, columns=["age"]).bounds
 
@@ -100,10 +111,25 @@ def test_a_look_at_the_catalog_says_whether_a_declaration_fits(admin: Any) -> No
 
 def test_public_files_are_sent_along(admin: Any, tmp_path: Path) -> None:
     (tmp_path / "wards.csv").write_text("ward,wing\nA,north\nB,north\nC,süd\n")
-    wards = {"source": tmp_path / "wards.csv", "public": True, "key": ["ward"], "columns": {"wing": {"type": "text"}}}
-    wards["columns"] = {"ward": {"type": "category", "values": ["A", "B", "C"]}, "wing": {"type": "text"}}
-    visits = {"source": server().address(user=READER), "table": "clinic.visits", "unit": "patient", "max_rows": 9}
-    data = so.Dataset(tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6})
+    wards = {
+        "source": tmp_path / "wards.csv",
+        "public": True,
+        "key": ["ward"],
+        "columns": {"wing": {"type": "text"}},
+    }
+    wards["columns"] = {
+        "ward": {"type": "category", "values": ["A", "B", "C"]},
+        "wing": {"type": "text"},
+    }
+    visits = {
+        "source": server().address(user=READER),
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+    }
+    data = so.Dataset(
+        tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6}
+    )
     with so.Session(data) as asked:
         query = "SELECT wing, COUNT(*) AS n FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY wing"
         found = asked.sql(query, epsilon=1000).to_arrow().to_pydict()
@@ -127,23 +153,35 @@ def test_public_tables_of_the_database_are_read_for_the_planner(admin: Any) -> N
     place = server().address(user=READER)
     wards = {"source": place, "table": "clinic.wards", "public": True, "key": ["ward"],
              "columns": {name: {"type": kind} for name, kind in kinds.items()}}  # fmt: skip
-    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    visits = {
+        "source": place,
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+        "columns": COLUMNS,
+    }
     data = so.Dataset(tables={"visits": visits, "wards": wards}, budget={"epsilon": 10**6})
     with so.Session(data) as asked:
         for key in kinds:
             query = f"SELECT w.{key} AS k, COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY w.{key}"
-            assert sum(asked.sql(query, epsilon=1000).to_arrow().to_pydict()["n"]) == pytest.approx(225, abs=90)
+            assert sum(asked.sql(query, epsilon=1000).to_arrow().to_pydict()["n"]) == pytest.approx(
+                225, abs=90
+            )
 
 
 def test_the_declaration_and_the_command_line(admin: Any, tmp_path: Path) -> None:
     target = tmp_path / "visits.toml"
-    made = process("init", server().address(user=READER), "--table", "clinic.visits", "-o", str(target))
+    made = process(
+        "init", server().address(user=READER), "--table", "clinic.visits", "-o", str(target)
+    )
     assert made.returncode == 0, made.stderr
     text = target.read_text()
     assert 'table = "clinic.visits"' in text
     assert 'patient = { type = "int" }' in text
     assert 'cost = { type = "float" }' in text
-    filled = text.replace("TODO", "patient").replace("# [budget]\n# epsilon = ?", "[budget]\nepsilon = 100 #")
+    filled = text.replace("TODO", "patient").replace(
+        "# [budget]\n# epsilon = ?", "[budget]\nepsilon = 100 #"
+    )
     target.write_text(filled.replace("# max_rows = ?", "max_rows = 9 #"))
     for words in (["preview"], ["preview", "--sql"], ["query", "--format", "csv"]):
         asked = process(words[0], str(target), COUNT, "--epsilon", "10", *words[1:])
@@ -202,7 +240,9 @@ def test_materialized_and_partitioned_tables_may_enter(admin: Any) -> None:
             assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
     admin.execute("CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w")
     try:
-        admin.execute("CREATE FOREIGN TABLE clinic.p3 PARTITION OF clinic.p FOR VALUES IN ('Z') SERVER s")
+        admin.execute(
+            "CREATE FOREIGN TABLE clinic.p3 PARTITION OF clinic.p FOR VALUES IN ('Z') SERVER s"
+        )
         with pytest.raises(InvalidDeclaration, match="a part of it is a foreign table"):
             Postgres(declared(table="clinic.p").tables.values())
         admin.execute(f"GRANT SELECT ON clinic.p3 TO {READER}")
@@ -229,7 +269,13 @@ def test_a_role_that_can_write_is_warned_about(admin: Any) -> None:
     admin.execute(f"GRANT INSERT ON clinic.visits TO {READER}")
     with pytest.warns(DeclarationWarning, match="may write to 'visits'"), session():
         pass
-    data = so.Dataset(server().address(), table="clinic.visits", unit="patient", columns=COLUMNS, budget={"epsilon": 1})
+    data = so.Dataset(
+        server().address(),
+        table="clinic.visits",
+        unit="patient",
+        columns=COLUMNS,
+        budget={"epsilon": 1},
+    )
     with pytest.warns(DeclarationWarning, match="is a superuser"), so.Session(data):
         pass
 
@@ -244,7 +290,13 @@ def test_persons_through_foreign_keys_need_a_unique_index(admin: Any) -> None:
         """
     )
     place = server().address(user=READER)
-    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    visits = {
+        "source": place,
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+        "columns": COLUMNS,
+    }
     lines = {"source": place, "table": "clinic.lines", "via": {"visit": "visits.id"}, "max_rows": 20,
              "columns": {"amount": {"type": "int", "min": 0, "max": 3}}}  # fmt: skip
     data = so.Dataset(tables={"visits": visits, "lines": lines}, budget={"epsilon": 10**6})
@@ -258,7 +310,9 @@ def test_persons_through_foreign_keys_need_a_unique_index(admin: Any) -> None:
         Postgres(data.tables.values())
     admin.execute("CREATE UNIQUE INDEX good ON clinic.visits (id)")
     with so.Session(data) as asked:
-        assert number(asked.sql("SELECT SUM(amount) AS n FROM lines", epsilon=1000)) == pytest.approx(1196, abs=8)
+        assert number(
+            asked.sql("SELECT SUM(amount) AS n FROM lines", epsilon=1000)
+        ) == pytest.approx(1196, abs=8)
         admin.execute("DROP INDEX clinic.good")
         with pytest.raises(InvalidInput, match="dropped, replaced or altered"):
             asked.sql("SELECT SUM(amount) AS n FROM lines", epsilon=1)
@@ -297,11 +351,17 @@ def test_no_cell_makes_a_question_fail(admin: Any, kind: str, cell: str, name: s
         name: kind,
     }
     fields = ", ".join(f"{column} {type_}" for column, type_ in kinds.items())
-    admin.execute(f"CREATE TABLE clinic.v (patient int, {fields}); GRANT SELECT ON clinic.v TO {READER}")
+    admin.execute(
+        f"CREATE TABLE clinic.v (patient int, {fields}); GRANT SELECT ON clinic.v TO {READER}"
+    )
     admin.execute("INSERT INTO clinic.v VALUES (1, 1, 1, 'A', 'x', '2020-01-02', '2020-01-02')")
     admin.execute(f"INSERT INTO clinic.v (patient, {name}) VALUES (2, {cell}), (2, NULL)")
     day = {"type": "date", "min": "2020-01-01", "max": "2020-02-01"}
-    columns = {**COLUMNS, "day": day, "at": {"type": "datetime", "min": "2020-01-01T00:00:00", "max": "2020-02-01T00:00:00"}}
+    columns = {
+        **COLUMNS,
+        "day": day,
+        "at": {"type": "datetime", "min": "2020-01-01T00:00:00", "max": "2020-02-01T00:00:00"},
+    }
     with session(table="clinic.v", columns=columns) as asked:
         for query in EXTREME:
             asked.sql(query, epsilon=10, delta=1e-3 if "UPPER" in query else None)
@@ -321,7 +381,9 @@ def test_names_that_postgresql_would_cut_stay_apart(admin: Any) -> None:
     assert len(quoted(one)) <= 65
     assert quoted('a"b') == '"a""b"'
     with session(name=one) as asked:
-        assert number(asked.sql(f'SELECT COUNT(*) AS n FROM "{one}"', epsilon=1000)) == pytest.approx(300, abs=2)
+        assert number(
+            asked.sql(f'SELECT COUNT(*) AS n FROM "{one}"', epsilon=1000)
+        ) == pytest.approx(300, abs=2)
 
 
 def test_casts_that_may_fail_are_refused() -> None:
@@ -336,16 +398,31 @@ def test_casts_that_may_fail_are_refused() -> None:
 def test_each_row_is_computed_once() -> None:
     """What is tested and mentioned again, or summed twice, has a subquery of its own; small sums are those of INT."""
     columns = {**COLUMNS, "far": {"type": "int", "min": 0, "max": 2**21}}
-    frame = pa.table({"patient": [1], "age": [1], "cost": [1.0], "ward": ["A"], "city": ["x"], "far": [1]})
-    asked = so.Session(so.Dataset(frame, name="visits", unit="patient", max_rows=3, columns=columns, budget={"epsilon": 1}))
+    frame = pa.table(
+        {"patient": [1], "age": [1], "cost": [1.0], "ward": ["A"], "city": ["x"], "far": [1]}
+    )
+    asked = so.Session(
+        so.Dataset(
+            frame, name="visits", unit="patient", max_rows=3, columns=columns, budget={"epsilon": 1}
+        )
+    )
 
     def written(query: str) -> str:
         (statement,) = asked.preview(query, epsilon=1, bias=False).statements
         return statement.text("postgres")
 
     mean = written("SELECT ward, AVG(cost) AS m, SUM(cost) AS s FROM visits GROUP BY ward")
-    assert (mean.count("FLOOR("), mean.count("OFFSET CAST('0' AS BIGINT)"), mean.count("SUM(CAST(")) == (1, 2, 3)
-    assert "SUM(CAST(" not in written("SELECT ward, SUM(far) AS s FROM visits GROUP BY ward").partition("GROUP BY")[0]
+    assert (
+        mean.count("FLOOR("),
+        mean.count("OFFSET CAST('0' AS BIGINT)"),
+        mean.count("SUM(CAST("),
+    ) == (1, 2, 3)
+    assert (
+        "SUM(CAST("
+        not in written("SELECT ward, SUM(far) AS s FROM visits GROUP BY ward").partition(
+            "GROUP BY"
+        )[0]
+    )
     assert "OFFSET" not in written("SELECT COUNT(*) AS n FROM visits")
     asked.close()
 
@@ -367,7 +444,9 @@ def exact(asked: so.Session, query: str, **offer: Any) -> Any:
         return exactly(exact_groups(plan, [run(statement) for statement in plan.statements]))
 
 
-def beside_duckdb(frame: pa.Table, columns: dict[str, Any], query: str, **offer: Any) -> tuple[Any, Any]:
+def beside_duckdb(
+    frame: pa.Table, columns: dict[str, Any], query: str, **offer: Any
+) -> tuple[Any, Any]:
     """What the table clinic.v gives, and what the same rows give in DuckDB."""
     given: dict[str, Any] = {"columns": columns, "unit": "patient", "max_rows": 9, "name": "visits"}
     data = so.Dataset(frame, budget={"epsilon": 10**6, "delta": 0.1}, **given)
@@ -378,7 +457,9 @@ def beside_duckdb(frame: pa.Table, columns: dict[str, Any], query: str, **offer:
 def test_spans_far_before_the_calendar_are_cut(admin: Any) -> None:
     """9999 years before 2000 PostgreSQL has no moments, and would fail on a cell."""
     days = [date(1, 1, 1), date(1999, 12, 31), date(2020, 1, 1), None]
-    admin.execute(f"CREATE TABLE clinic.v (patient int, day date); GRANT SELECT ON clinic.v TO {READER}")
+    admin.execute(
+        f"CREATE TABLE clinic.v (patient int, day date); GRANT SELECT ON clinic.v TO {READER}"
+    )
     for patient, day in enumerate(days):
         admin.execute("INSERT INTO clinic.v VALUES (%s, %s)", (patient, day))
     frame = pa.table({"patient": list(range(len(days))), "day": days})
@@ -389,13 +470,17 @@ def test_spans_far_before_the_calendar_are_cut(admin: Any) -> None:
 
 
 def test_the_empty_text_is_a_text(admin: Any) -> None:
-    admin.execute("CREATE TABLE clinic.v AS SELECT 1 AS patient, ''::text AS ward UNION ALL SELECT 2, 'A'")
+    admin.execute(
+        "CREATE TABLE clinic.v AS SELECT 1 AS patient, ''::text AS ward UNION ALL SELECT 2, 'A'"
+    )
     admin.execute(f"GRANT SELECT ON clinic.v TO {READER}")
     frame = pa.table({"patient": [1, 2], "ward": ["", "A"]})
     for values in ([""], ["", "A"], ["A"]):
         for key in ("ward", "SUBSTR(ward, 2)"):
             columns = {"ward": {"type": "category", "values": values}}
-            found, wanted = beside_duckdb(frame, columns, f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY {key}")
+            found, wanted = beside_duckdb(
+                frame, columns, f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY {key}"
+            )
             assert found == wanted
 
 
@@ -408,10 +493,16 @@ def test_texts_of_a_question_are_compared_byte_by_byte() -> None:
 
 
 def test_zones_that_mean_something_else_to_postgresql_are_refused(admin: Any) -> None:
-    admin.execute(f"CREATE TABLE clinic.v (patient int, at timestamptz); GRANT SELECT ON clinic.v TO {READER}")
+    admin.execute(
+        f"CREATE TABLE clinic.v (patient int, at timestamptz); GRANT SELECT ON clinic.v TO {READER}"
+    )
     for zone in ("CET", "EET", "MET", "WET"):
         with pytest.raises(InvalidDeclaration, match="takes this name for an abbreviation"):
-            Postgres(declared(table="clinic.v", columns={"at": {"type": "datetime", "zone": zone}}).tables.values())
+            Postgres(
+                declared(
+                    table="clinic.v", columns={"at": {"type": "datetime", "zone": zone}}
+                ).tables.values()
+            )
     for zone in ("UTC", "GMT", "Europe/Brussels"):
         with session(table="clinic.v", columns={"at": {"type": "datetime", "zone": zone}}):
             pass
@@ -430,7 +521,10 @@ def test_a_cast_that_somebody_made_is_not_called(admin: Any) -> None:
     )
     frame = pa.table({"patient": ["a", "b", "b"], "ward": ["a", "b", None]})
     columns = {"ward": {"type": "category", "values": ["a", "b"]}}
-    for query in ("SELECT COUNT(DISTINCT patient) AS n FROM visits", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"):
+    for query in (
+        "SELECT COUNT(DISTINCT patient) AS n FROM visits",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+    ):
         found, wanted = beside_duckdb(frame, columns, query)
         assert found == wanted
 
@@ -440,8 +534,15 @@ def test_days_of_public_files_beyond_the_calendar_are_sent(admin: Any) -> None:
     at = pa.array([2**62, -(2**61)], pa.int64()).cast(pa.timestamp("us"))
     wards = {"source": pa.table({"ward": ["A", "B"], "day": far, "at": at}), "public": True, "key": ["ward"],
              "columns": {"ward": {"type": "text"}, "day": {"type": "date"}, "at": {"type": "datetime"}}}  # fmt: skip
-    visits = {"source": server().address(user=READER), "table": "clinic.visits", "unit": "patient", "max_rows": 9}
-    data = so.Dataset(tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6})
+    visits = {
+        "source": server().address(user=READER),
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+    }
+    data = so.Dataset(
+        tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6}
+    )
     with so.Session(data) as asked:
         where = "w.day > '9999-01-01' AND w.at > '9999-01-01' OR w.day < '0001-02-01' AND w.at < '0001-02-01'"
         query = f"SELECT COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward WHERE {where}"
@@ -508,13 +609,17 @@ def test_a_table_that_was_altered_is_refused_before_the_charge(admin: Any, chang
         assert spent(asked) == 1
 
 
-def test_an_interrupt_before_the_charge_leaves_no_old_moment_behind(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_charge_leaves_no_old_moment_behind(
+    admin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with session() as asked:
         with monkeypatch.context() as patch:
             patch.setattr("sordino.engines.postgres.engine.rewritten", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 asked.sql(COUNT, epsilon=1)
-        admin.execute("INSERT INTO clinic.visits SELECT 5000 + i, 5, 1, 'A', 'x' FROM generate_series(1, 500) AS s(i)")
+        admin.execute(
+            "INSERT INTO clinic.visits SELECT 5000 + i, 5, 1, 'A', 'x' FROM generate_series(1, 500) AS s(i)"
+        )
         assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(800, abs=2)
         assert spent(asked) == 1
 
@@ -526,12 +631,17 @@ def _interrupted(ask: Any, oids: Any) -> bool:
 
 def test_a_table_may_be_rewritten_or_get_columns(admin: Any) -> None:
     with session() as asked:
-        for change in ("VACUUM FULL clinic.visits", "ALTER TABLE clinic.visits ADD COLUMN more int DEFAULT 5"):
+        for change in (
+            "VACUUM FULL clinic.visits",
+            "ALTER TABLE clinic.visits ADD COLUMN more int DEFAULT 5",
+        ):
             admin.execute(change)
             assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
 
 
-def test_a_table_emptied_before_the_lock_does_not_look_empty(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_emptied_before_the_lock_does_not_look_empty(
+    admin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A role without the right to lock: what was rewritten after the first look is noticed, and looked at anew."""
     admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({', '.join(['patient', *COLUMNS])})"
                   f" ON clinic.visits TO {READER}")  # fmt: skip
@@ -549,16 +659,23 @@ def test_a_table_emptied_before_the_lock_does_not_look_empty(admin: Any, monkeyp
 
 
 @pytest.mark.parametrize("what", ["columns", "materialized"])
-def test_what_cannot_be_locked_is_held_all_the_same(admin: Any, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_what_cannot_be_locked_is_held_all_the_same(
+    admin: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     """From before the catalog is compared: what is emptied or refreshed after that would look empty, or be other data."""
     if what == "columns":
         names = ", ".join(["patient", *COLUMNS])
-        admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({names}) ON clinic.visits TO {READER}")
+        admin.execute(
+            f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({names}) ON clinic.visits TO {READER}"
+        )
         more, change = {}, "TRUNCATE clinic.visits"
     else:
         admin.execute("CREATE MATERIALIZED VIEW clinic.v AS SELECT * FROM clinic.visits")
         admin.execute(f"GRANT SELECT ON clinic.v TO {READER}; DELETE FROM clinic.visits")
-        more, change = {"table": "clinic.v", "materialized": True}, "REFRESH MATERIALIZED VIEW clinic.v"
+        more, change = (
+            {"table": "clinic.v", "materialized": True},
+            "REFRESH MATERIALIZED VIEW clinic.v",
+        )
     admin.execute("SET lock_timeout = '200ms'")
 
     def late(ask: Any, tables: Any) -> Any:
@@ -584,7 +701,9 @@ def test_a_part_attached_during_a_question_is_not_read(admin: Any) -> None:
         GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
         """
     )
-    happening = [lambda: admin.execute("ALTER TABLE clinic.p ATTACH PARTITION clinic.p2 FOR VALUES IN ('C')")]
+    happening = [
+        lambda: admin.execute("ALTER TABLE clinic.p ATTACH PARTITION clinic.p2 FOR VALUES IN ('C')")
+    ]
     engine = Meddled(lambda _: happening and happening.pop()())
     with so.Session(declared(table="clinic.p"), engine=engine) as asked:
         with pytest.raises(EngineFailed):
@@ -606,7 +725,9 @@ def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:
 def test_a_lost_connection_is_opened_again_before_the_charge(admin: Any) -> None:
     with session() as asked:
         asked.sql(COUNT, epsilon=1)
-        admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'")
+        admin.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'"
+        )
         assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
 
 
@@ -625,7 +746,9 @@ def test_a_connection_lost_after_the_charge_is_one_fixed_text(admin: Any) -> Non
 def test_a_server_that_restarts(admin: Any) -> None:
     other = PostgresServer()
     try:
-        other.run("CREATE TABLE visits AS SELECT i AS patient, 5 AS age FROM generate_series(1, 50) AS s(i)")
+        other.run(
+            "CREATE TABLE visits AS SELECT i AS patient, 5 AS age FROM generate_series(1, 50) AS s(i)"
+        )
         data = so.Dataset(
             other.address(), table="visits", unit="patient", max_rows=1, columns={"age": COLUMNS["age"]},
             budget={"epsilon": 10**6},
@@ -645,7 +768,9 @@ def test_a_server_that_restarts(admin: Any) -> None:
 
 
 def test_a_deadline_and_an_interrupt_end_a_statement(admin: Any) -> None:
-    admin.execute("INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' || i FROM generate_series(1, 200000) AS s(i)")
+    admin.execute(
+        "INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' || i FROM generate_series(1, 200000) AS s(i)"
+    )
     slow = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY city"
     hurried = so.Session(declared(), engine=partial(Postgres, deadline=0.005))
     with hurried as asked, pytest.raises(EngineFailed):
@@ -692,7 +817,9 @@ def test_settings_of_the_server_do_not_change_what_is_meant(admin: Any) -> None:
         with session() as asked:
             plan = asked.preview(query, epsilon=1000)
             with asked._engine.snapshot(plan.statements) as run:
-                found.append(exactly(exact_groups(plan, [run(statement) for statement in plan.statements])))
+                found.append(
+                    exactly(exact_groups(plan, [run(statement) for statement in plan.statements]))
+                )
         for setting in settings:
             admin.execute(f"ALTER ROLE {READER} SET {setting}")
     admin.execute(f"ALTER ROLE {READER} RESET ALL")
@@ -700,15 +827,23 @@ def test_settings_of_the_server_do_not_change_what_is_meant(admin: Any) -> None:
 
 
 def test_nothing_is_written_and_nothing_can_be(admin: Any) -> None:
-    with session() as asked, asked._engine.snapshot(), pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+    with (
+        session() as asked,
+        asked._engine.snapshot(),
+        pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
+    ):
         asked._engine._connection.ask("CREATE TABLE clinic.x (i int)")  # type: ignore[attr-defined]
 
 
 # passwords
 
 
-def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    admin.execute(f"GRANT USAGE ON SCHEMA clinic TO {LOCKED}; GRANT SELECT ON clinic.visits TO {LOCKED}")
+def test_passwords_come_from_files_and_are_never_shown(
+    admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.execute(
+        f"GRANT USAGE ON SCHEMA clinic TO {LOCKED}; GRANT SELECT ON clinic.visits TO {LOCKED}"
+    )
     (tmp_path / "secret").write_text(f"{PASSWORD}\n")
     (tmp_path / "wrong").write_text("not this one\n")
     entries: dict[str, Any] = {
@@ -720,7 +855,11 @@ def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Pat
     }
     plain = server().address(user=LOCKED)
     texts = []
-    wrong: list[dict[str, Any]] = [{}, {"password_file": tmp_path / "wrong"}, {"password_file": tmp_path / "none"}]
+    wrong: list[dict[str, Any]] = [
+        {},
+        {"password_file": tmp_path / "wrong"},
+        {"password_file": tmp_path / "none"},
+    ]
     for more in wrong:
         with pytest.raises(InvalidDeclaration, match=r"user in|cannot be read") as refused:
             so.Session(so.Dataset(plain, budget={"epsilon": 1}, **entries, **more))
@@ -729,7 +868,9 @@ def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Pat
     with so.Session(data, ledger=tmp_path / "a.ledger") as asked:
         texts += [asked.sql(COUNT, epsilon=1).to_json(), repr(asked), repr(data)]
     with pytest.warns(DeclarationWarning, match="holds a password"):
-        data = so.Dataset(server().address(user=LOCKED, password=PASSWORD), budget={"epsilon": 1}, **entries)
+        data = so.Dataset(
+            server().address(user=LOCKED, password=PASSWORD), budget={"epsilon": 1}, **entries
+        )
     with so.Session(data) as asked:
         texts += [asked.sql(COUNT, epsilon=1).to_json(), repr(data), str(asked.receipts)]
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
@@ -739,11 +880,16 @@ def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Pat
     assert [text for text in texts if "hush" in text or "not this one" in text] == []
 
 
-def test_the_same_data_through_two_ledgers_are_noticed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_data_through_two_ledgers_are_noticed(
+    admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
     with so.Session(declared(), ledger=tmp_path / "one.ledger") as asked:
         asked.sql(COUNT, epsilon=1)
-    with pytest.warns(so.errors.LedgerWarning, match="also guarded"), so.Session(declared(), ledger=tmp_path / "two.ledger"):
+    with (
+        pytest.warns(so.errors.LedgerWarning, match="also guarded"),
+        so.Session(declared(), ledger=tmp_path / "two.ledger"),
+    ):
         pass
 
 
@@ -764,6 +910,8 @@ try:
 except so.errors.InvalidInput as refused:
     print(refused)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert "pip install 'sordino[postgres]'" in done.stdout
     assert not (tmp_path / "a").exists()

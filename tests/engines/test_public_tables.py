@@ -69,14 +69,38 @@ BY_NAME = "SELECT name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier)
     ("sql", "groups"),
     [
         (BY_NAME, 16),
-        ("SELECT name, COUNT(*) AS n FROM flights LEFT JOIN airlines USING (carrier) GROUP BY name", 16),
-        ("SELECT carrier, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY carrier", 16),
-        ("SELECT country, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY country", 1),
-        ("SELECT country, name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY country, name", 12),
-        ("SELECT carrier, name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY carrier, name", 16),
-        ("SELECT founded, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY founded", 16),
-        ("SELECT since, AVG(size) AS s FROM flights JOIN airlines USING (carrier) GROUP BY since", 16),
-        ("SELECT name, COUNT(*) AS n FROM (SELECT name FROM flights JOIN airlines USING (carrier)) AS f GROUP BY name", 16),
+        (
+            "SELECT name, COUNT(*) AS n FROM flights LEFT JOIN airlines USING (carrier) GROUP BY name",
+            16,
+        ),
+        (
+            "SELECT carrier, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY carrier",
+            16,
+        ),
+        (
+            "SELECT country, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY country",
+            1,
+        ),
+        (
+            "SELECT country, name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY country, name",
+            12,
+        ),
+        (
+            "SELECT carrier, name, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY carrier, name",
+            16,
+        ),
+        (
+            "SELECT founded, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY founded",
+            16,
+        ),
+        (
+            "SELECT since, AVG(size) AS s FROM flights JOIN airlines USING (carrier) GROUP BY since",
+            16,
+        ),
+        (
+            "SELECT name, COUNT(*) AS n FROM (SELECT name FROM flights JOIN airlines USING (carrier)) AS f GROUP BY name",
+            16,
+        ),
     ],
 )
 def test_every_value_of_a_public_table_is_answered_without_a_delta(sql: str, groups: int) -> None:
@@ -94,12 +118,16 @@ def test_keys_of_one_public_row_stay_together_and_in_order() -> None:
     with so.Session(dataset()) as session:
         shown = session.sql(sql, epsilon=1).to_arrow()
     expected = sorted((name, "US") for i, name in enumerate(NAMES) if i % 4)
-    assert list(zip(shown["name"].to_pylist(), shown["country"].to_pylist(), strict=True)) == expected
+    assert (
+        list(zip(shown["name"].to_pylist(), shown["country"].to_pylist(), strict=True)) == expected
+    )
 
 
 def test_the_question_about_the_public_table_itself_is_exact() -> None:
     with so.Session(dataset()) as session:
-        answer = session.sql("SELECT since, COUNT(*) AS n FROM airlines GROUP BY since", epsilon=1).to_arrow()
+        answer = session.sql(
+            "SELECT since, COUNT(*) AS n FROM airlines GROUP BY since", epsilon=1
+        ).to_arrow()
     assert answer["since"].to_pylist() == [date(2000 + i, 1, 1) for i in range(16)]
     assert answer["n"].to_pylist() == [1] * 16
 
@@ -134,13 +162,17 @@ def test_types_are_completed_outward_and_only_where_nothing_is_declared() -> Non
     found = {name: column.type for name, column in completed(airlines(), COLUMNS).columns.items()}
     assert isinstance(found["country"], Text)
     assert found["country"].values == ("US",)
-    assert found["founded"] == Number(Fraction(1900), Fraction(2005), Fraction(1), tuple(range(1900, 2006, 7)))
+    assert found["founded"] == Number(
+        Fraction(1900), Fraction(2005), Fraction(1), tuple(range(1900, 2006, 7))
+    )
     assert found["since"] == Day(date(2000, 1, 1), date(2015, 1, 1))
     size = found["size"]
     assert isinstance(size, Number)
     assert (size.lower, size.upper) == (Fraction(0), Fraction(45, 2))
     bounded = {"founded": {"type": "int", "min": 0, "max": 10}}
-    assert completed(airlines(), bounded).columns["founded"].type == Number(Fraction(0), Fraction(10), Fraction(1))
+    assert completed(airlines(), bounded).columns["founded"].type == Number(
+        Fraction(0), Fraction(10), Fraction(1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,15 +188,21 @@ def test_types_are_completed_outward_and_only_where_nothing_is_declared() -> Non
         ([None], "date"),
     ],
 )
-def test_cells_that_tell_no_list_and_no_bounds_leave_the_column_as_declared(cells: list[Any], kind: str) -> None:
+def test_cells_that_tell_no_list_and_no_bounds_leave_the_column_as_declared(
+    cells: list[Any], kind: str
+) -> None:
     types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "date": pa.date32()}
     table = pa.table({"x": pa.array(cells, types[kind])})
     declared = so.Table.declare(table, name="t", public=True, columns={"x": {"type": kind}})
     plug = Plug()([declared])
-    assert public_tables.completed(declared, plug.run).columns["x"].type == declared.columns["x"].type
+    assert (
+        public_tables.completed(declared, plug.run).columns["x"].type == declared.columns["x"].type
+    )
 
 
-def test_too_many_values_are_selected_privately_and_the_plan_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_are_selected_privately_and_the_plan_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(public_tables, "MOST_VALUES", 15)
     with so.Session(dataset()) as session:
         plan = session.preview(BY_NAME, epsilon=1)
@@ -174,20 +212,33 @@ def test_too_many_values_are_selected_privately_and_the_plan_says_why(monkeypatc
 
 
 @pytest.mark.parametrize("names", [[], [None, None]])
-def test_a_grouping_without_a_possible_key_is_refused_before_it_is_charged(names: list[str | None]) -> None:
-    empty = pa.table({"carrier": pa.array(CODES[: len(names)], pa.string()), "name": pa.array(names, pa.string())})
+def test_a_grouping_without_a_possible_key_is_refused_before_it_is_charged(
+    names: list[str | None],
+) -> None:
+    empty = pa.table(
+        {
+            "carrier": pa.array(CODES[: len(names)], pa.string()),
+            "name": pa.array(names, pa.string()),
+        }
+    )
     columns = {name: COLUMNS[name] for name in ("carrier", "name")}
     with so.Session(dataset(public=empty, columns=columns)) as session:
         for sql in (BY_NAME, BY_NAME.replace("JOIN", "LEFT JOIN")):
-            with pytest.raises(InvalidInput, match=r"GROUP BY name: .* public table airlines, which has none there"):
+            with pytest.raises(
+                InvalidInput, match=r"GROUP BY name: .* public table airlines, which has none there"
+            ):
                 session.sql(sql, epsilon=1)
         assert not session.receipts
-        whole = session.sql("SELECT COUNT(*) AS n FROM flights LEFT JOIN airlines USING (carrier)", epsilon=1)
+        whole = session.sql(
+            "SELECT COUNT(*) AS n FROM flights LEFT JOIN airlines USING (carrier)", epsilon=1
+        )
         own = session.sql("SELECT name, COUNT(*) AS n FROM airlines GROUP BY name", epsilon=1)
     assert (len(whole), len(own)) == (1, 0)
 
 
-def test_a_public_table_that_cannot_be_read_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_public_table_that_cannot_be_read_is_told_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with so.Session(dataset()) as session:
         with monkeypatch.context() as failing:
 
@@ -197,9 +248,13 @@ def test_a_public_table_that_cannot_be_read_is_told_and_tried_again(monkeypatch:
             failing.setattr(session._engine, "run", fail)
             plan = session.preview(BY_NAME, epsilon=1)
         assert plan.private_keys
-        assert "not read the public table airlines, which failed" in " ".join(plan.explain().split())
+        assert "not read the public table airlines, which failed" in " ".join(
+            plan.explain().split()
+        )
         assert any("Not read: the public table airlines" in note for note in plan.notes)
-        assert "airlines is public: its values, had it been read" in " ".join(plan.explain().split())
+        assert "airlines is public: its values, had it been read" in " ".join(
+            plan.explain().split()
+        )
         other = session.preview("SELECT COUNT(*) AS n FROM flights", epsilon=1)
         assert not other.unread
         again = session.preview(BY_NAME, epsilon=1)
@@ -220,32 +275,55 @@ def test_a_plan_without_data_says_that_the_public_table_would_tell() -> None:
     from plan.shop import planned
 
     text = " ".join(planned(BY_NAME, dataset()).explain().split())
-    assert "private keys, selected with noise (airlines is public: all its values, if it is read" in text
+    assert (
+        "private keys, selected with noise (airlines is public: all its values, if it is read"
+        in text
+    )
 
 
 def test_a_value_that_no_public_row_has_is_refused_with_the_nearest_one() -> None:
-    with so.Session(dataset()) as session, pytest.raises(InvalidInput, match="Did you mean 'Airline 3'"):
-        session.sql("SELECT COUNT(*) AS n FROM flights JOIN airlines USING (carrier) WHERE name = 'airline 3'", epsilon=1)
+    with (
+        so.Session(dataset()) as session,
+        pytest.raises(InvalidInput, match="Did you mean 'Airline 3'"),
+    ):
+        session.sql(
+            "SELECT COUNT(*) AS n FROM flights JOIN airlines USING (carrier) WHERE name = 'airline 3'",
+            epsilon=1,
+        )
 
 
 def test_two_public_rows_with_one_key_lose_no_row_of_the_answer() -> None:
-    twice = pa.table({"carrier": ["A", "A", "B"], "name": ["x", "y", "z"], "country": ["Z", "Y", "X"]})
+    twice = pa.table(
+        {"carrier": ["A", "A", "B"], "name": ["x", "y", "z"], "country": ["Z", "Y", "X"]}
+    )
     sql = "SELECT name, country, COUNT(*) AS n FROM flights JOIN airlines USING (carrier) GROUP BY name, country"
     columns = {name: COLUMNS[name] for name in ("carrier", "name", "country")}
     plug = Plug()
-    with so.Session(dataset(public=twice, columns=columns, max_rows_per_group=99, max_groups=9), engine=plug) as session:
+    with so.Session(
+        dataset(public=twice, columns=columns, max_rows_per_group=99, max_groups=9), engine=plug
+    ) as session:
         groups = plug.exact_groups(session.preview(sql, epsilon=1, bias=False))
         all_rows = plug.exact_groups(
-            session.preview("SELECT COUNT(*) AS n FROM flights JOIN airlines USING (carrier)", epsilon=1, bias=False)
+            session.preview(
+                "SELECT COUNT(*) AS n FROM flights JOIN airlines USING (carrier)",
+                epsilon=1,
+                bias=False,
+            )
         )
     assert len(groups.keys) == 4  # (x, Y) is what the look finds, beside the three rows
-    assert 0 < sum(row[0] for row in groups.vectors["s0"]) == sum(row[0] for row in all_rows.vectors["s0"])
+    assert (
+        0
+        < sum(row[0] for row in groups.vectors["s0"])
+        == sum(row[0] for row in all_rows.vectors["s0"])
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbors", first_of(1, ["add_remove", "replace"]))
 @pytest.mark.parametrize("seed", first_of(1, range(3)))
-def test_neighbours_have_the_same_plan_and_differ_within_its_sensitivity(seed: int, mechanism: Any, neighbors: str) -> None:
+def test_neighbours_have_the_same_plan_and_differ_within_its_sensitivity(
+    seed: int, mechanism: Any, neighbors: str
+) -> None:
     sql = "SELECT name, country, COUNT(*) AS n, COUNT(DISTINCT plane) AS p FROM flights JOIN airlines USING (carrier) "
     sql += "GROUP BY name, country"
     plug, other = Plug(), Plug()
@@ -254,7 +332,10 @@ def test_neighbours_have_the_same_plan_and_differ_within_its_sensitivity(seed: i
         rows = flights(seed, without=gone)
         if neighbors == "replace":
             rows = pa.concat_tables([rows, pa.table({"plane": [gone] * 9, "carrier": CODES[:9]})])
-        with so.Session(one, engine=plug) as a, so.Session(dataset(rows, neighbors=neighbors), engine=other) as b:
+        with (
+            so.Session(one, engine=plug) as a,
+            so.Session(dataset(rows, neighbors=neighbors), engine=other) as b,
+        ):
             plan, same = (s.preview(sql, epsilon=1, mechanism=mechanism) for s in (a, b))
             assert (plan.sql(), str(plan), keys.all_keys(plan.keys)) == (
                 same.sql(), str(same), keys.all_keys(same.keys)

@@ -51,19 +51,28 @@ def misleading(table: pa.Table, rng: random.Random) -> pa.Table:
 
 def parquet(table: pa.Table, folder: Path, rng: random.Random) -> Source:
     path = folder / "data.parquet"
-    pq.write_table(table, path, row_group_size=rng.choice([1, 7, 1000]), use_dictionary=rng.random() < 0.5)
+    pq.write_table(
+        table, path, row_group_size=rng.choice([1, 7, 1000]), use_dictionary=rng.random() < 0.5
+    )
     return Source("parquet", path)
 
 
 def database(table: pa.Table, folder: Path, rng: random.Random) -> Source:
-    path, collation = folder / "data.duckdb", rng.choice(["NOCASE", "NOACCENT", "NOCASE.NOACCENT", '"binary"'])
+    path, collation = (
+        folder / "data.duckdb",
+        rng.choice(["NOCASE", "NOACCENT", "NOCASE.NOACCENT", '"binary"']),
+    )
     with duckdb.connect(str(path)) as connection:
         connection.register("frame", table)
         described = connection.execute("DESCRIBE frame").fetchall()
         columns = [
-            f'"{name}" {kind}' + (f" COLLATE {collation}" if kind == "VARCHAR" else "") for name, kind, *_ in described
+            f'"{name}" {kind}' + (f" COLLATE {collation}" if kind == "VARCHAR" else "")
+            for name, kind, *_ in described
         ]
-        columns += ["made INTEGER GENERATED ALWAYS AS (CAST('7' AS INTEGER))", "either UNION(a INTEGER, b VARCHAR)"]
+        columns += [
+            "made INTEGER GENERATED ALWAYS AS (CAST('7' AS INTEGER))",
+            "either UNION(a INTEGER, b VARCHAR)",
+        ]
         connection.execute(f"CREATE TABLE DATA ({', '.join(columns)})")
         names = ", ".join(f'"{row[0]}"' for row in described)
         connection.execute(f"INSERT INTO DATA ({names}) SELECT {names} FROM frame")
@@ -99,12 +108,17 @@ def sums(dataset: Dataset, plan: Plan) -> Exactly:
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("seed", first_of(2, range(6)))
-def test_misleading_sources_give_the_sums_of_plain_rows(kind: str, seed: int, tmp_path: Path) -> None:
+def test_misleading_sources_give_the_sums_of_plain_rows(
+    kind: str, seed: int, tmp_path: Path
+) -> None:
     rng = random.Random(1000 * seed + list(SOURCES).index(kind))
     world = random_world(rng)
     rows = random_rows(rng, world)
     tables: list[Any] = [rows, neighbor(rng, world, rows)]
-    datasets = [behind(kind, world, own, tmp_path / "id=7" / f"x=[{i}]*" / "T=oslo", rng) for i, own in enumerate(tables)]
+    datasets = [
+        behind(kind, world, own, tmp_path / "id=7" / f"x=[{i}]*" / "T=oslo", rng)
+        for i, own in enumerate(tables)
+    ]
     raw = [world.table(own).to_pylist() for own in tables]
     public: Mapping[str, Any] = {"wards": datasets[0].tables["wards"].source.frame.to_pylist()}
     questions, made = Questions(rng, world), 0

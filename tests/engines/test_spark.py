@@ -58,7 +58,9 @@ SECRET = "SECRET-CELL-4711"
 def declared(**source: Any) -> Dataset:
     given = {"source": "spark", "columns": COLUMNS, **source}
     budget = {"epsilon": 10**6, "delta": 0.1}
-    return so.Dataset(given.pop("source"), unit="id", max_rows=10, name="visits", budget=budget, **given)
+    return so.Dataset(
+        given.pop("source"), unit="id", max_rows=10, name="visits", budget=budget, **given
+    )
 
 
 def opened(dataset: Dataset, **options: Any) -> Spark:
@@ -98,9 +100,13 @@ def test_files_give_the_same_integers_as_duckdb(tmp_path: Path) -> None:
     """A file, and a folder whose names look like columns: they are the same rows."""
     written(tmp_path / "id=7" / "ward=C", ROWS.slice(0, 2))
     written(tmp_path / "id=8", ROWS.slice(2))
-    whole = pq.ParquetFile(written(tmp_path.parent / f"{tmp_path.name}-whole") + "/a.parquet").read()
+    whole = pq.ParquetFile(
+        written(tmp_path.parent / f"{tmp_path.name}-whole") + "/a.parquet"
+    ).read()
     budget = {"epsilon": 10**6, "delta": 0.1}
-    in_memory = so.Dataset(whole, unit="id", max_rows=10, name="visits", columns=COLUMNS, budget=budget)
+    in_memory = so.Dataset(
+        whole, unit="id", max_rows=10, name="visits", columns=COLUMNS, budget=budget
+    )
     wanted = sums(in_memory, DuckDB(in_memory.tables.values()))
     for place in (str(tmp_path), str(tmp_path.parent / f"{tmp_path.name}-whole" / "a.parquet")):
         dataset = declared(files=place)
@@ -132,18 +138,27 @@ def test_csv_is_read_as_duckdb_reads_it(unit: str, packed: bool, tmp_path: Path)
     columns = {**COLUMNS, **({"id": {"type": "int"}} if unit == "int" else {})}
     ours = declared(files=str(place), format="csv", columns=columns)
     theirs = so.Dataset(
-        place, unit="id", max_rows=10, columns=columns, name="visits", budget={"epsilon": 10**6, "delta": 0.1}
+        place,
+        unit="id",
+        max_rows=10,
+        columns=columns,
+        name="visits",
+        budget={"epsilon": 10**6, "delta": 0.1},
     )
     spark, duck = opened(ours), DuckDB(theirs.tables.values())
     names = [theirs.tables["visits"].person_column, *COLUMNS]
     cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
     statement = Statement(select(cells, source("visits")), len(names), 0)
-    found, wanted = (sorted(map(repr, zip(*engine.run(statement).keys, strict=True))) for engine in (spark, duck))
+    found, wanted = (
+        sorted(map(repr, zip(*engine.run(statement).keys, strict=True))) for engine in (spark, duck)
+    )
     assert found == wanted
     spark.close()
 
 
-@pytest.mark.parametrize("broken", ['1,1,A,"never closed', "1,1,A", "1,1,A,x,2020-01-01,more", "1,1,A,\\xff,2020-01-01"])
+@pytest.mark.parametrize(
+    "broken", ['1,1,A,"never closed', "1,1,A", "1,1,A,x,2020-01-01,more", "1,1,A,\\xff,2020-01-01"]
+)
 def test_broken_csv_is_refused(broken: str, tmp_path: Path) -> None:
     data = "id,cost,ward,city,at\n1,1,A,x,2020-01-01\n" + broken + "\n"
     (tmp_path / "a.csv").write_bytes(data.encode().replace(b"\\xff", b"\xff"))
@@ -154,7 +169,13 @@ def test_broken_csv_is_refused(broken: str, tmp_path: Path) -> None:
 def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
     """Fractions are rounded as DuckDB does, but not those that name somebody; a moment is its day."""
     numbers = ["1.5", "-2.5", "2.5", "1e3", ".5", "7.", "-0.4", "1e-400", "1e30", "0x1", "x", "12"]
-    days = ["2020-01-01 10:00", "2020-01-01T23:59:59.9", "2020-01-01 25:00", "2020-01-01 10", "2020-1-1"]
+    days = [
+        "2020-01-01 10:00",
+        "2020-01-01T23:59:59.9",
+        "2020-01-01 25:00",
+        "2020-01-01 10",
+        "2020-1-1",
+    ]
     days += ["2020-02-30 10:00"] * 7
     lines = [f"{i},{n},{d}" for i, (n, d) in enumerate(zip(numbers, days, strict=True))]
     (tmp_path / "a.csv").write_text("\n".join(["id,n,d", *lines[:-1], "1.5,12,2020-01-01"]) + "\n")
@@ -163,7 +184,9 @@ def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
         "n": {"type": "int", "min": -(10**6), "max": 10**6},
         "d": {"type": "date"},
     }
-    theirs = so.Dataset(tmp_path / "a.csv", unit="id", columns=columns, name="visits", budget={"epsilon": 1})
+    theirs = so.Dataset(
+        tmp_path / "a.csv", unit="id", columns=columns, name="visits", budget={"epsilon": 1}
+    )
     engine, duck = (
         opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns=columns)),
         DuckDB(theirs.tables.values()),
@@ -171,7 +194,9 @@ def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
     names = [theirs.tables["visits"].person_column, "n", "d"]
     cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
     statement = Statement(select(cells, source("visits")), 3, 0)
-    found, wanted = ({repr(row) for row in zip(*one.run(statement).keys, strict=True)} for one in (engine, duck))
+    found, wanted = (
+        {repr(row) for row in zip(*one.run(statement).keys, strict=True)} for one in (engine, duck)
+    )
     assert found - wanted == {repr((9, None, None))}  # 0x1, which only DuckDB reads
     engine.close()
 
@@ -179,7 +204,9 @@ def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "right"), QUOTES)
 def test_a_misplaced_quote_swallows_nobody(text: str, right: bool, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(text.encode())
-    dataset = declared(files=str(tmp_path / "a.csv"), format="csv", columns={"city": COLUMNS["city"]})
+    dataset = declared(
+        files=str(tmp_path / "a.csv"), format="csv", columns={"city": COLUMNS["city"]}
+    )
     if right:
         opened(dataset).close()
         return
@@ -196,7 +223,11 @@ def test_a_csv_without_a_header_shows_no_record(tmp_path: Path) -> None:
 
 def test_moments_are_read_in_their_zone(tmp_path: Path) -> None:
     moments = [datetime(2020, 3, 29, 0, 30, tzinfo=UTC) + timedelta(hours=h) for h in (0, 1, 2)]
-    moments += [datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, tzinfo=UTC), datetime(1930, 6, 1, tzinfo=UTC)]
+    moments += [
+        datetime(2, 1, 1, tzinfo=UTC),
+        datetime(9998, 12, 31, 23, 59, tzinfo=UTC),
+        datetime(1930, 6, 1, tzinfo=UTC),
+    ]
     rows = pa.table({"id": range(6), "at": pa.array(moments, pa.timestamp("us", "UTC"))})
     for zone in (None, "Europe/Berlin", "America/New_York"):
         columns: dict[str, Any] = {"at": {"type": "datetime", **({"zone": zone} if zone else {})}}
@@ -218,7 +249,12 @@ def test_moments_are_read_in_their_zone(tmp_path: Path) -> None:
         (pa.table({"id": [1], "cost": ["1"]}), "not read as float"),
         (pa.table({"id": [1], "price": [1.0]}), "no such column"),
         (pa.table({"id": ["x" * (2**20 + 1)], "cost": [1.0]}), "longer than"),
-        (pa.table({"id": pa.array([b"\xff\xfe"]).cast(pa.binary()).view(pa.binary()), "cost": [1.0]}), None),
+        (
+            pa.table(
+                {"id": pa.array([b"\xff\xfe"]).cast(pa.binary()).view(pa.binary()), "cost": [1.0]}
+            ),
+            None,
+        ),
     ],
 )
 def test_the_gate(rows: pa.Table, rule: str | None, tmp_path: Path) -> None:
@@ -231,8 +267,13 @@ def test_the_gate(rows: pa.Table, rule: str | None, tmp_path: Path) -> None:
 
 
 def test_text_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
-    broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\x00\x00\x00\x00\x02\x00\x00\x00"), pa.py_buffer(b"\xff\xfe"))
-    dataset = declared(files=written(tmp_path, pa.table({"id": broken, "cost": [1.0]})), columns={"cost": COLUMNS["cost"]})
+    broken = pa.StringArray.from_buffers(
+        1, pa.py_buffer(b"\x00\x00\x00\x00\x02\x00\x00\x00"), pa.py_buffer(b"\xff\xfe")
+    )
+    dataset = declared(
+        files=written(tmp_path, pa.table({"id": broken, "cost": [1.0]})),
+        columns={"cost": COLUMNS["cost"]},
+    )
     with pytest.raises(InvalidDeclaration, match="not UTF-8"):
         opened(dataset)
 
@@ -278,7 +319,9 @@ def test_a_table_of_the_catalog(catalog: Any, tmp_path: Path) -> None:
 
 
 def test_partitions_elsewhere_are_refused(catalog: Any, tmp_path: Path) -> None:
-    catalog.sql("CREATE TABLE clinic.parts (id BIGINT, cost DOUBLE, k STRING) USING parquet PARTITIONED BY (k)")
+    catalog.sql(
+        "CREATE TABLE clinic.parts (id BIGINT, cost DOUBLE, k STRING) USING parquet PARTITIONED BY (k)"
+    )
     catalog.sql("INSERT INTO clinic.parts VALUES (1, 1, 'a b/c%'), (2, 2, 'b')")
     dataset = declared(table="clinic.parts", columns={"cost": COLUMNS["cost"]})
     engine = opened(dataset)
@@ -321,7 +364,9 @@ def test_a_format_without_its_package_is_refused(kind: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("place", ["s3a://lake/visits", None])
 @pytest.mark.parametrize(("kind", "option"), [("delta", "versionAsOf"), ("iceberg", "snapshot-id")])
-def test_a_format_with_versions_is_read_at_the_current_one(kind: str, option: str, place: str | None) -> None:
+def test_a_format_with_versions_is_read_at_the_current_one(
+    kind: str, option: str, place: str | None
+) -> None:
     """A stand-in for a session with the packages, which are not to be had here: what it is asked for, in which words."""
     lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
     lake.sql.return_value.collect.return_value = [[7]]
@@ -398,7 +443,9 @@ def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
     """What is read several times is computed once, and given back: nothing of a person stays in the cluster's memory."""
     dataset = declared(files=written(tmp_path))
     engine = opened(dataset)
-    statements = so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
+    statements = (
+        so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
+    )
     assert any(step.kept for statement in statements for step in steps(statement.select)[0])
     storage = engine._session.sparkContext._jsc.sc()
     with engine.snapshot(statements) as run:
@@ -473,7 +520,9 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="SparkSession"):
         Spark([], session="local")
     often = sessions._policy()
-    assert 5 < sum(min(50 * 4.0**i, often.max_backoff) for i in range(often.max_retries)) / 1000 < 20
+    assert (
+        5 < sum(min(50 * 4.0**i, often.max_backoff) for i in range(often.max_retries)) / 1000 < 20
+    )
     often.max_retries = 1
     monkeypatch.setattr(sessions, "_policy", lambda: often)
     with pytest.raises(InvalidInput, match="no session of Spark could be opened"):
@@ -558,7 +607,9 @@ def test_the_same_integers_by_spark_connect(server: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_dies_fails_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with connect_server() as address:
         dataset = declared(source=address, files=written(tmp_path))
         engine = Spark(dataset.tables.values(), deadline=60)
@@ -571,14 +622,18 @@ def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.C
 
 
 @pytest.mark.slow
-def test_a_local_application_listens_to_this_machine_only_and_leaves_nothing_here(tmp_path: Path) -> None:
+def test_a_local_application_listens_to_this_machine_only_and_leaves_nothing_here(
+    tmp_path: Path,
+) -> None:
     script = """
 from sordino.engines.spark import Spark
 session = Spark([])._session
 session.sql("SHOW TABLES").collect()
 print(session.sparkContext.getConf().get("spark.driver.bindAddress"))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert done.stdout.strip() == "127.0.0.1"
     assert list(tmp_path.iterdir()) == []
 
@@ -594,7 +649,9 @@ from sordino.engines.spark import Spark
 engine = Spark([])
 print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pylist())
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[{'s': 45}]"
 
 
@@ -602,8 +659,17 @@ def _question_of_a_cluster(folder: Path, *deadline: str) -> dict[str, Any]:
     """What becomes of a question to two executors of which one is killed, or, with a deadline, all again and again."""
     for part in range(4):
         ids = range(50_000 * part, 50_000 * (part + 1))
-        written(folder / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
-    command = [sys.executable, str(Path(__file__).with_name("killed_executors.py")), str(folder / "visits"), *deadline]
+        written(
+            folder / "visits",
+            pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}),
+            f"{part}.parquet",
+        )
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("killed_executors.py")),
+        str(folder / "visits"),
+        *deadline,
+    ]
     done = subprocess.run(command, capture_output=True, timeout=900)
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -617,7 +683,9 @@ def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_executors_that_are_killed_again_and_again_end_a_question_at_its_deadline(tmp_path: Path) -> None:
+def test_executors_that_are_killed_again_and_again_end_a_question_at_its_deadline(
+    tmp_path: Path,
+) -> None:
     """Spark waits for new ones without end, as those that die before they begin a task count for no failure."""
     told = _question_of_a_cluster(tmp_path, "10")
     assert told["told"] == str(EngineFailed())

@@ -49,7 +49,9 @@ def of_library(expression: Expression) -> bool:
         case Call(function, arguments):
             return function in _LIBM or any(map(of_library, arguments))
         case Case(branches, otherwise):
-            return of_library(otherwise) or any(of_library(part) for branch in branches for part in branch)
+            return of_library(otherwise) or any(
+                of_library(part) for branch in branches for part in branch
+            )
         case _:
             return False
 
@@ -77,19 +79,52 @@ def test_every_function_on_extreme_cells() -> None:
             "and": [(Column("flag"),)],
             "or": [(Column("flag"),)],
             "||": [(Column("ward"),)],
-            "in": [(Literal(7), Literal(40)), (Literal("A"), Literal("")), (Literal("2020-02-29"),)],
-        }.get(name, [(), *((Column(other),) for other in ("age", "big", "wide", "signed", "city", "any_day", "any_at"))])
+            "in": [
+                (Literal(7), Literal(40)),
+                (Literal("A"), Literal("")),
+                (Literal("2020-02-29"),),
+            ],
+        }.get(
+            name,
+            [
+                (),
+                *(
+                    (Column(other),)
+                    for other in ("age", "big", "wide", "signed", "city", "any_day", "any_at")
+                ),
+            ],
+        )
         for column in COLUMNS:
             for more in extra:
                 asked += [Call(name, (Column(column), *more))]
         if name in ("date_part", "date_trunc", "time_bucket", "date_diff", "cast"):
-            words = ["year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"]
+            words = [
+                "year",
+                "quarter",
+                "month",
+                "week",
+                "day",
+                "dow",
+                "isodow",
+                "doy",
+                "hour",
+                "minute",
+            ]
             words = {"time_bucket": ["7 minutes", "5 hours", "3 days", "9999 weeks", "500 years", "7 months", "2 quarters"],
                      "cast": ["integer", "bigint", "double", "date", "timestamp"]}.get(name, words)  # fmt: skip
             for word in words:
                 for column in COLUMNS:
                     day = Column("any_day" if COLUMNS[column].kind == "date" else "any_at")
-                    asked.append(Call(name, (Literal(word), Column(column), *((day,) if name == "date_diff" else ()))))
+                    asked.append(
+                        Call(
+                            name,
+                            (
+                                Literal(word),
+                                Column(column),
+                                *((day,) if name == "date_diff" else ()),
+                            ),
+                        )
+                    )
     bound = []
     for one in asked:
         try:
@@ -105,7 +140,10 @@ def test_every_function_on_extreme_cells() -> None:
         for (one, _), ws, gs in zip(part, wanted, got, strict=True):
             for w, g in zip(ws, gs, strict=True):
                 close = (
-                    of_library(one) and isinstance(w, float) and isinstance(g, float) and math.isclose(w, g, rel_tol=1e-14)
+                    of_library(one)
+                    and isinstance(w, float)
+                    and isinstance(g, float)
+                    and math.isclose(w, g, rel_tol=1e-14)
                 )
                 if not (same(w, g) or close):
                     wrong.append(f"{one}: {w!r} is {g!r}")
@@ -122,7 +160,9 @@ def letters_differ(letters: list[str]) -> list[Any]:
     c = exp.column("c")
     lower, upper = dialect.write(exp.Lower(this=c.copy())), dialect.write(exp.Upper(this=c.copy()))
     got = session().sql(f"SELECT c, {lower} AS l, {upper} AS u FROM letters").toArrow()
-    found = {row[0]: row for row in zip(*(column.to_pylist() for column in got.columns), strict=True)}
+    found = {
+        row[0]: row for row in zip(*(column.to_pylist() for column in got.columns), strict=True)
+    }
     return [(row, found[row[0]]) for row in wanted if tuple(row) != found[row[0]]]
 
 
@@ -145,11 +185,29 @@ def test_letters() -> None:
 def test_all_letters() -> None:
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
     for begin in range(0, len(letters), 50_000):
-        assert letters_differ(["".join(letters[i : i + 50]) for i in range(begin, begin + 50_000, 50)]) == []
+        assert (
+            letters_differ(["".join(letters[i : i + 50]) for i in range(begin, begin + 50_000, 50)])
+            == []
+        )
 
 
 @pytest.mark.parametrize(
-    "word", ["a", "", "it's", '"', "back\\slash", "\\u0041", "${x}", "new\nline", "Zürich", "🤦🏼‍♂️", "`", "--", "%"]
+    "word",
+    [
+        "a",
+        "",
+        "it's",
+        '"',
+        "back\\slash",
+        "\\u0041",
+        "${x}",
+        "new\nline",
+        "Zürich",
+        "🤦🏼‍♂️",
+        "`",
+        "--",
+        "%",
+    ],
 )
 def test_text_literals(word: str) -> None:
     assert in_spark([dialect.write(exp.Literal.string(word))])[0][0] == word
@@ -157,7 +215,9 @@ def test_text_literals(word: str) -> None:
 
 def test_wide_division_is_exact() -> None:
     top, below = 2**100 + 12345, 65536
-    tree = exp.select(exp.alias_(WideDiv(this=exp.Literal.number(top), expression=exp.Literal.number(below)), "q"))
+    tree = exp.select(
+        exp.alias_(WideDiv(this=exp.Literal.number(top), expression=exp.Literal.number(below)), "q")
+    )
     assert session().sql(dialect.write(tree)).toArrow().to_pylist() == [{"q": top // below}]
 
 
@@ -166,10 +226,15 @@ def test_sums_beyond_64_bits() -> None:
     values = " UNION ALL ".join(["SELECT 4611686018427387903L AS x"] * 9)
     tree = exp.select(exp.alias_(exp.Sum(this=exp.column("x", quoted=True)), "s")).from_("t")
     sql = dialect.write(tree)
-    assert session().sql(f"WITH t AS ({values}) {sql}").toArrow().to_pylist() == [{"s": 9 * (2**62 - 1)}]
+    assert session().sql(f"WITH t AS ({values}) {sql}").toArrow().to_pylist() == [
+        {"s": 9 * (2**62 - 1)}
+    ]
 
 
-@pytest.mark.parametrize(("most", "short"), [(1, True), (500_000, True), (2**21 - 1, True), (2**21, False), (2**40, False)])
+@pytest.mark.parametrize(
+    ("most", "short"),
+    [(1, True), (500_000, True), (2**21 - 1, True), (2**21, False), (2**40, False)],
+)
 def test_only_small_terms_are_summed_in_64_bits(most: int, short: bool) -> None:
     cut = nodes.clamped_whole(exp.column("x", quoted=True), -most, most)
     tree = exp.select(exp.alias_(exp.Sum(this=exp.column("v", quoted=True)), "s")).from_(
@@ -184,16 +249,28 @@ def test_only_small_terms_are_summed_in_64_bits(most: int, short: bool) -> None:
 def test_a_sum_of_cells_is_never_taken_for_small() -> None:
     """Without written bounds, or with one that a NULL passes by, nothing is known of a term."""
     x = exp.column("x", quoted=True)
-    one_sided = nodes.case([(exp.LT(this=x.copy(), expression=nodes.whole(0)), nodes.whole(0))], x.copy())
+    one_sided = nodes.case(
+        [(exp.LT(this=x.copy(), expression=nodes.whole(0)), nodes.whole(0))], x.copy()
+    )
     of_two = exp.Least(this=x.copy(), expressions=[exp.column("y", quoted=True)])
-    for term in (x, one_sided, of_two, exp.Neg(this=x.copy()), exp.Add(this=x.copy(), expression=nodes.whole(1))):
+    for term in (
+        x,
+        one_sided,
+        of_two,
+        exp.Neg(this=x.copy()),
+        exp.Add(this=x.copy(), expression=nodes.whole(1)),
+    ):
         assert Widths(exp.select(exp.Sum(this=term)).from_("t")).reach(term) is None
 
 
 def test_a_bound_that_may_be_null_is_none() -> None:
     """LEAST of a cut column and a cell is the cell where the column is NULL."""
     cut = nodes.clamped_whole(exp.column("x", quoted=True), 0, 5)
-    lines = exp.select(exp.alias_(cut, "v", quoted=True), exp.column("y", quoted=True)).from_("t").subquery("lines")
+    lines = (
+        exp.select(exp.alias_(cut, "v", quoted=True), exp.column("y", quoted=True))
+        .from_("t")
+        .subquery("lines")
+    )
     term = exp.Least(this=exp.column("v", quoted=True), expressions=[exp.column("y", quoted=True)])
     low = exp.Greatest(this=term, expressions=[nodes.whole(0)])
     assert Widths(exp.select(exp.Sum(this=low)).from_(lines)).reach(low) is None
@@ -218,4 +295,7 @@ def test_what_is_not_known_to_mean_the_same_is_refused(tree: exp.Expr) -> None:
 def test_duckdb_writes_what_spark_reads() -> None:
     """The one writer is not the other's: a tree has a text for each."""
     tree = exp.select(exp.alias_(exp.Literal.number(1), "n", quoted=True)).from_("t")
-    assert (write(tree), dialect.write(tree)) == ('SELECT 1 AS "n" FROM t', "SELECT 1L AS `n` FROM `t`")
+    assert (write(tree), dialect.write(tree)) == (
+        'SELECT 1 AS "n" FROM t',
+        "SELECT 1L AS `n` FROM `t`",
+    )

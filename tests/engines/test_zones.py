@@ -21,7 +21,14 @@ from sordino.engines.duckdb import DuckDB
 from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 
-ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia", "UTC")
+ZONES = (
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "UTC",
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,7 +40,9 @@ def declared(source: Any, **column: Any) -> so.Dataset:
 def read(source: Any, **column: Any) -> list[datetime | None]:
     """The cells behind the gate, as every question sees them."""
     engine = DuckDB(declared(source, **column).tables.values())
-    cells = [row[0] for row in engine._connection.execute(f'SELECT "at" FROM "{GATE}"."data"').fetchall()]
+    cells = [
+        row[0] for row in engine._connection.execute(f'SELECT "at" FROM "{GATE}"."data"').fetchall()
+    ]
     engine.close()
     return cells
 
@@ -41,10 +50,17 @@ def read(source: Any, **column: Any) -> list[datetime | None]:
 def moments(unit: str, zone: str, count: int = 400) -> tuple[list[datetime], pa.Array]:
     """Moments from 1972 to 2030, many of them near a change of clocks (at whole half hours)."""
     rng = random.Random(unit + zone)
-    found = [EPOCH + timedelta(seconds=rng.randrange(2 * 365 * 86400, 60 * 365 * 86400)) for _ in range(count // 2)]
+    found = [
+        EPOCH + timedelta(seconds=rng.randrange(2 * 365 * 86400, 60 * 365 * 86400))
+        for _ in range(count // 2)
+    ]
     for year in range(1972, 2030):
         for month, day in ((3, 31), (4, 6), (9, 28), (10, 29), (11, 3), (12, 30)):
-            found.append(datetime(year, month, day, rng.randrange(24), rng.choice([0, 29, 30, 59]), tzinfo=UTC))
+            found.append(
+                datetime(
+                    year, month, day, rng.randrange(24), rng.choice([0, 29, 30, 59]), tzinfo=UTC
+                )
+            )
     microseconds = [(moment - EPOCH) // timedelta(microseconds=1) for moment in found]
     cells = pa.array(microseconds, pa.int64()).cast(pa.timestamp("us", tz="Asia/Tokyo"))
     return found, cells.cast(pa.timestamp(unit, tz="Asia/Tokyo"))
@@ -56,30 +72,42 @@ def test_moments_are_what_clocks_showed(zone: str, unit: str, tmp_path: Path) ->
     found, cells = moments(unit, zone)
     pq.write_table(pa.table({"at": cells}), tmp_path / "data.parquet")
     for source in (pa.table({"at": cells}), tmp_path / "data.parquet"):
-        wanted = [moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0) for moment in found]
+        wanted = [
+            moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0) for moment in found
+        ]
         assert sorted(x for x in read(source, zone=zone) if x is not None) == sorted(wanted)
 
 
 def test_the_hour_that_occurs_twice_holds_both_and_the_skipped_one_nothing() -> None:
     def counted(first: datetime) -> list[int]:
-        cells = pa.array([first + timedelta(minutes=30 * i) for i in range(12)], pa.timestamp("us", tz="UTC"))
-        hours = Counter(at.hour for at in read(pa.table({"at": cells}), zone="Europe/Berlin") if at is not None)
+        cells = pa.array(
+            [first + timedelta(minutes=30 * i) for i in range(12)], pa.timestamp("us", tz="UTC")
+        )
+        hours = Counter(
+            at.hour for at in read(pa.table({"at": cells}), zone="Europe/Berlin") if at is not None
+        )
         return [hours[h] for h in range(7)]
 
     assert counted(datetime(2023, 10, 28, 22, tzinfo=UTC)) == [2, 2, 4, 2, 2, 0, 0]
     assert counted(datetime(2023, 3, 25, 23, tzinfo=UTC)) == [2, 2, 0, 2, 2, 2, 2]
 
 
-@pytest.mark.parametrize("zone", [*ZONES, "Etc/GMT-14", "Etc/GMT+12", "Asia/Manila", "Africa/Monrovia"])
+@pytest.mark.parametrize(
+    "zone", [*ZONES, "Etc/GMT-14", "Etc/GMT+12", "Asia/Manila", "Africa/Monrovia"]
+)
 def test_no_cell_fails(zone: str) -> None:
     cells = [1 - 2**63, 2 - 2**63, 2**63 - 1, 2**63 - 2, -9223372022400000000, -62135596800000000, -62135596800000001,
              253402300799999999, 253402300800000000, 0, None]  # fmt: skip
     table = pa.table({"at": pa.array(cells, pa.int64()).cast(pa.timestamp("us", tz="UTC"))})
     engine = DuckDB(declared(table, zone=zone).tables.values())
-    found = engine._connection.execute(f'SELECT "at" IS NULL, YEAR("at") FROM "{GATE}"."data"').fetchall()
+    found = engine._connection.execute(
+        f'SELECT "at" IS NULL, YEAR("at") FROM "{GATE}"."data"'
+    ).fetchall()
     # what the engine takes for infinite is missing
     assert [missing for missing, _ in found] == [True, False, True, False, *[False] * 6, True]
-    assert all(year in (-1, 0, 1, 1969, 1970, 9999, 10000) for missing, year in found if not missing)
+    assert all(
+        year in (-1, 0, 1, 1969, 1970, 9999, 10000) for missing, year in found if not missing
+    )
 
 
 def test_texts_of_csv_need_an_offset(tmp_path: Path) -> None:
@@ -91,9 +119,18 @@ def test_texts_of_csv_need_an_offset(tmp_path: Path) -> None:
     script = "from engines.test_zones import read; print(read(__import__('pathlib').Path('data.csv'), zone='Europe/Berlin'))"
     for machine in ("UTC", "America/New_York"):
         paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "TZ": machine, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        environment = {
+            **os.environ,
+            "TZ": machine,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }
         shown = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=tmp_path, check=True
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+            check=True,
         )
         noon = datetime(2024, 7, 1, 14)
         found = eval(shown.stdout, {"datetime": __import__("datetime")})
@@ -112,6 +149,13 @@ def test_unknown_zones_are_refused(zone: Any, hint: str) -> None:
 
 def test_a_zone_needs_moments_that_have_one() -> None:
     with pytest.raises(InvalidDeclaration, match="Leave zone out"):
-        so.Session(declared(pa.table({"at": pa.array([0], pa.timestamp("us"))}), zone="Europe/Berlin"))
+        so.Session(
+            declared(pa.table({"at": pa.array([0], pa.timestamp("us"))}), zone="Europe/Berlin")
+        )
     with pytest.raises(InvalidDeclaration, match="zone"):
-        so.Dataset(pa.table({"d": [1]}), unit="row", columns={"d": {"type": "date", "zone": "UTC"}}, budget={"epsilon": 1})
+        so.Dataset(
+            pa.table({"d": [1]}),
+            unit="row",
+            columns={"d": {"type": "date", "zone": "UTC"}},
+            budget={"epsilon": 1},
+        )

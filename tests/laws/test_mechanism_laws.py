@@ -23,7 +23,10 @@ EXAMPLES: dict[str, tuple[so.Mechanism, list[int]]] = {
     "gaussian": (so.Gaussian(scale=Fraction(7, 3)), [0, 1]),
     "gaussian_cents": (so.Gaussian(scale=Fraction(1, 2), step=Fraction(1, 100)), [0, 100]),
     "randomized_response": (so.RandomizedResponse(truth=Fraction(3, 4)), [0, 1]),
-    "randomized_response_named": (so.RandomizedResponse(Fraction(1, 2), categories=["a", "b", "c"]), [0, 2]),
+    "randomized_response_named": (
+        so.RandomizedResponse(Fraction(1, 2), categories=["a", "b", "c"]),
+        [0, 2],
+    ),
 }
 
 each = pytest.mark.parametrize("name", EXAMPLES)
@@ -79,7 +82,10 @@ def test_the_exact_law_on_neighbours_is_within_the_stated_loss(name: str) -> Non
         slack = 1e-15 * (1 + 2.7**epsilon) * len(p)
         allowed = loss.delta(epsilon) + slack
         excess = max(
-            sum(max(0.0, float(x) - float(y) * float(np.exp(epsilon))) for x, y in zip(*pair, strict=True))
+            sum(
+                max(0.0, float(x) - float(y) * float(np.exp(epsilon)))
+                for x, y in zip(*pair, strict=True)
+            )
             for pair in ((p, q), (q, p))
         )
         assert excess <= allowed, epsilon
@@ -91,7 +97,9 @@ def test_a_tenth_less_noise_would_break_the_stated_loss(name: str) -> None:
     mechanism, (a, b) = EXAMPLES[name]
     if isinstance(mechanism, so.RandomizedResponse):
         truth = mechanism.truth + (1 - mechanism.truth) / 10
-        weaker: so.Mechanism = so.RandomizedResponse(truth, categories=mechanism.names or mechanism.categories)
+        weaker: so.Mechanism = so.RandomizedResponse(
+            truth, categories=mechanism.names or mechanism.categories
+        )
     else:
         assert isinstance(mechanism, so.Laplace | so.Gaussian)
         if mechanism.scale < mechanism.step:  # rounding itself hides much there
@@ -101,7 +109,10 @@ def test_a_tenth_less_noise_would_break_the_stated_loss(name: str) -> None:
     p, q = law(weaker, a), law(weaker, b)
     broken = False
     for epsilon in (0, 0.1, 0.3, 0.5, 1):
-        excess = sum(max(0.0, float(x) - float(y) * float(np.exp(epsilon))) for x, y in zip(p, q, strict=True))
+        excess = sum(
+            max(0.0, float(x) - float(y) * float(np.exp(epsilon)))
+            for x, y in zip(p, q, strict=True)
+        )
         broken |= excess > loss.delta(epsilon) * 1.001 + 1e-12
     assert broken
 
@@ -109,7 +120,9 @@ def test_a_tenth_less_noise_would_break_the_stated_loss(name: str) -> None:
 @each
 def test_the_same_tape_gives_the_same_answers(name: str) -> None:
     mechanism, _ = EXAMPLES[name]
-    value = [outputs(mechanism)[0]] * 50 if isinstance(mechanism, so.RandomizedResponse) else [0] * 50
+    value = (
+        [outputs(mechanism)[0]] * 50 if isinstance(mechanism, so.RandomizedResponse) else [0] * 50
+    )
     with replay(Tape(1)):
         first = mechanism.release(value)
     with replay(Tape(1)):

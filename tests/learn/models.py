@@ -50,10 +50,15 @@ def _cnn() -> Any:
 
 
 MODELS: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)), lambda n: torch.randn(n, 6)),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)),
+        lambda n: torch.randn(n, 6),
+    ),
     "cnn": (_cnn, lambda n: torch.randn(n, 3, 8, 8)),
     "lines": (
-        lambda: nn.Sequential(nn.Conv1d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)),
+        lambda: nn.Sequential(
+            nn.Conv1d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)
+        ),
         lambda n: torch.randn(n, 3, 8),
     ),
     "pairs": (

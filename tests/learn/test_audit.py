@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 import sordino as so  # noqa: E402
 from learn.trainers import BROKEN, DELTA, EPSILON, RATE, SETTINGS, SIGMA, STEPS, Plain, right  # noqa: E402
@@ -18,7 +20,9 @@ from sordino.errors import InvalidInput  # noqa: E402
 
 
 def test_the_noise_of_the_examples_is_what_the_accountant_asks_for() -> None:
-    plan = so.learn.RunPlan.within(epsilon=EPSILON, delta=DELTA, rate=Fraction(str(RATE)), steps=STEPS)
+    plan = so.learn.RunPlan.within(
+        epsilon=EPSILON, delta=DELTA, rate=Fraction(str(RATE)), steps=STEPS
+    )
     assert float(plan.sigma) == pytest.approx(SIGMA, abs=0.001)
 
 
@@ -28,7 +32,13 @@ def test_broken_trainers_are_flagged(name: str) -> None:
     canaries, ordinary = SETTINGS.get(name, (1000, 100))
     rate = 1 / STEPS if "shuffled" in name else RATE
     found = audit_training(
-        BROKEN[name], epsilon=EPSILON, delta=DELTA, rate=rate, canaries=canaries, ordinary=ordinary, name=name
+        BROKEN[name],
+        epsilon=EPSILON,
+        delta=DELTA,
+        rate=rate,
+        canaries=canaries,
+        ordinary=ordinary,
+        name=name,
     )
     assert not found.passed, str(found)
     assert ("SAMPLER" if "shuffled" in name else "FALSE") in str(found)
@@ -38,7 +48,9 @@ def test_broken_trainers_are_flagged(name: str) -> None:
 def test_the_right_trainer_passes() -> None:
     torch.set_num_threads(1)
     for trainer in (right, Plain()):
-        found = audit_training(trainer, epsilon=EPSILON, delta=DELTA, rate=RATE, canaries=300, ordinary=100)
+        found = audit_training(
+            trainer, epsilon=EPSILON, delta=DELTA, rate=RATE, canaries=300, ordinary=100
+        )
         assert found.passed, str(found)
         assert found.epsilon_lower < EPSILON
 
@@ -60,11 +72,17 @@ def test_the_bound_holds_for_randomized_response() -> None:
     """Guesses that are right with chance e^eps/(1 + e^eps) refute eps with chance 1 - confidence at most, and nearly eps."""
     made = np.random.default_rng(0)
     chance = 1 / (1 + np.exp(-1.0))
-    bounds = [certified_epsilon(int(made.binomial(500, chance)), 500, 500, 0.0, 0.9) for _ in range(400)]
+    bounds = [
+        certified_epsilon(int(made.binomial(500, chance)), 500, 500, 0.0, 0.9) for _ in range(400)
+    ]
     assert 0.05 < np.mean(np.array(bounds) > 1) < 0.15
     assert np.median(bounds) > 0.7
     assert certified_epsilon(250, 500, 500, 0.0, 0.999) == 0
-    assert certified_epsilon(500, 500, 500, 1e-5, 0.999) < certified_epsilon(500, 500, 500, 0.0, 0.999) < 5
+    assert (
+        certified_epsilon(500, 500, 500, 1e-5, 0.999)
+        < certified_epsilon(500, 500, 500, 0.0, 0.999)
+        < 5
+    )
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 from scipy.stats import chi2, norm  # noqa: E402
 
@@ -39,7 +41,10 @@ def echoed(bands: int, rows: list[list[int]]) -> list[list[int]]:
     """2^12 C applied to rows of integers, one for each step; written down as the definition has it."""
     weights = column(bands)
     return [
-        [sum(weights[k] * rows[t - k][i] for k in range(min(t + 1, bands))) for i in range(len(rows[0]))]
+        [
+            sum(weights[k] * rows[t - k][i] for k in range(min(t + 1, bands)))
+            for i in range(len(rows[0]))
+        ]
         for t in range(len(rows))
     ]
 
@@ -62,13 +67,19 @@ def rejected(sigma: Fraction, claimed: Fraction, bands: int) -> bool:
     """Whether what the noise is before it is correlated can be told from independent Normal noise of `claimed`."""
     made, wanted = CorrelatedNoise(sigma, bands), CorrelatedNoise(claimed, bands)
     width, steps = 6000, 2 * bands + 1
-    sums = [torch.as_tensor(np.random.default_rng(t).integers(-(2**45), 2**45, width)) for t in range(steps)]
+    sums = [
+        torch.as_tensor(np.random.default_rng(t).integers(-(2**45), 2**45, width))
+        for t in range(steps)
+    ]
     off = [(made.release(g, t + 1) - g).tolist() for t, g in enumerate(sums)]
     whole = np.array(echoed(bands, off), float) / float(wanted.noise.scale)
     edges = norm.ppf(np.linspace(0, 1, 41))
     counts = np.histogram(whole, edges)[0]
     law = chi2.sf(((counts - whole.size / 40) ** 2 / (whole.size / 40)).sum(), 39)
-    lagged = [whole[:-lag].ravel() @ whole[lag:].ravel() / whole[lag:].size ** 0.5 for lag in range(1, bands + 1)]
+    lagged = [
+        whole[:-lag].ravel() @ whole[lag:].ravel() / whole[lag:].size ** 0.5
+        for lag in range(1, bands + 1)
+    ]
     return bool(law < 1e-9 or max(map(abs, lagged)) > 6)
 
 
@@ -178,7 +189,9 @@ def test_the_plan_costs_what_the_accountant_says_to_the_last_digit() -> None:
     whole = RunPlan.within(epsilon=3, delta=1e-5, rate=Fraction(1, 3), steps=8, bands=3)
     assert whole.charge.mu_squared == 3 / whole.sigma**2
     assert whole.epsilon == (3 * so.GaussianLoss(1 / whole.sigma)).epsilon(Fraction(1, 10**5))
-    replaced = RunPlan.within(epsilon=3, delta=1e-5, rate=Fraction(1, 3), steps=8, bands=3, neighbors="replace")
+    replaced = RunPlan.within(
+        epsilon=3, delta=1e-5, rate=Fraction(1, 3), steps=8, bands=3, neighbors="replace"
+    )
     assert replaced.charge.mu_squared == 12 / replaced.sigma**2
     assert str(whole).startswith("8 steps at rate 0.3333, noise correlated over 3: sigma ")
 
@@ -192,7 +205,14 @@ def test_a_run_is_paid_for_before_it_begins_and_tells_what_it_is() -> None:
     assert "every example in at most one of 3 consecutive steps; " in str(result)
     assert "correlated over 3 steps" in str(result)
     assert "there with chance 2/3" in str(trainer(bands=2).train(progress=False))
-    persons = trainer(persons=np.repeat(np.arange(10), 3), max_examples=2, size=10, batch_size=2, bands=5, physical_batch=4)
+    persons = trainer(
+        persons=np.repeat(np.arange(10), 3),
+        max_examples=2,
+        size=10,
+        batch_size=2,
+        bands=5,
+        physical_batch=4,
+    )
     assert "at most 2 examples each" in str(persons.train(progress=False))
 
 
@@ -200,7 +220,9 @@ def test_turns_are_drawn_by_a_fair_die_and_come_every_so_many_steps() -> None:
     turns = Turns.fresh(5, 20_000)
     counts = np.bincount(turns.of, minlength=5)
     assert chi2.sf(((counts - 4000) ** 2 / 4000).sum(), 4) > 1e-9
-    assert np.array_equal(np.sort(np.concatenate([turns.at(step) for step in range(3, 8)])), np.arange(20_000))
+    assert np.array_equal(
+        np.sort(np.concatenate([turns.at(step) for step in range(3, 8)])), np.arange(20_000)
+    )
     assert np.array_equal(turns.at(2), turns.at(7))
     assert len(Turns.fresh(5, 0).at(1)) == 0
 
@@ -217,7 +239,9 @@ def test_turns_are_drawn_by_a_fair_die_and_come_every_so_many_steps() -> None:
         ({"epsilon": 1e-4, "delta": 1e-7}, "1/32 to 2048"),
     ],
 )
-def test_bad_bands_are_refused_before_anything_is_spent(settings: dict[str, Any], told: str) -> None:
+def test_bad_bands_are_refused_before_anything_is_spent(
+    settings: dict[str, Any], told: str
+) -> None:
     with pytest.raises(InvalidInput, match=told):
         trainer(**settings)
 
@@ -281,12 +305,17 @@ def test_a_run_that_is_continued_goes_on_from_its_noise_and_its_turns(
     assert sorted(off) == [t for t in range(1, 11) if not 4 < t <= 4 + lost]
     weights = column(3)
     for t in off:
-        left = [sum(weights[k] * off[t - k][i] for k in (1, 2) if t - k in off) for i in range(len(off[t]))]
+        left = [
+            sum(weights[k] * off[t - k][i] for k in (1, 2) if t - k in off)
+            for i in range(len(off[t]))
+        ]
         assert seen[t] == [4096 * g - w for g, w in zip(sums[t], left, strict=True)]
     assert torch.load(file, weights_only=True).get("secret") is None  # the run has ended
 
 
-def test_a_checkpoint_without_its_noise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_without_its_noise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
     first = trainer(ledger=place, budget=budget, bands=2)
     stopping(monkeypatch, 2)
@@ -297,7 +326,10 @@ def test_a_checkpoint_without_its_noise_is_refused(tmp_path: Path, monkeypatch: 
     secret = kept.pop("secret")
     second = trainer(ledger=place, budget=budget, bands=2)
     wrong = {"turns": secret["turns"][:-1], "noise": secret["noise"]}
-    other = {"turns": secret["turns"], "noise": {"step": 2, "off": secret["noise"]["off"][:, :-1].clone()}}
+    other = {
+        "turns": secret["turns"],
+        "noise": {"step": 2, "off": secret["noise"]["off"][:, :-1].clone()},
+    }
     for changed in (None, wrong, other):
         torch.save({**kept, **({} if changed is None else {"secret": changed})}, file)
         with pytest.raises(InvalidInput, match="not a checkpoint of this model"):

@@ -19,7 +19,14 @@ from sklearn.pipeline import make_pipeline
 import sordino as so
 from sordino import learn
 from sordino.errors import InvalidInput
-from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes, bounded_rows
+from sordino.learn import (
+    PCA,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    NaiveBayes,
+    bounded_rows,
+)
 from sordino.learn.bounded_rows import SCALE, noisy_moments, noisy_sums, on_lattice
 from sordino.learn.estimator import rational_root, shared
 from sordino.learn.payment import ledger_for
@@ -58,18 +65,25 @@ def data(seed: int, rows: int = 40, width: int = 4) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("odd", [None, np.nan, np.inf, -1e300])
-def test_neighbours_move_each_release_by_at_most_what_it_is_calibrated_for(estimator: Any, odd: float | None) -> None:
+def test_neighbours_move_each_release_by_at_most_what_it_is_calibrated_for(
+    estimator: Any, odd: float | None
+) -> None:
     """Replay with frozen outputs: all that a row can do is move the whole numbers within the declared distance."""
     x, y = data(1)
     if odd is not None:
         x[3] = odd
     whole = recorded(lambda: clone(estimator).fit(x, y))
-    less = recorded(lambda: clone(estimator).fit(np.delete(x, 3, 0), np.delete(y, 3)), [output for _, _, output in whole])
+    less = recorded(
+        lambda: clone(estimator).fit(np.delete(x, 3, 0), np.delete(y, 3)),
+        [output for _, _, output in whole],
+    )
     assert len(whole) == len(less) > 0
     spent = Fraction(0)
     for (mechanism, a, _), (_, b, _) in zip(whole, less, strict=True):
         step = mechanism.step
-        moved = sum((int(p) - int(q)) ** 2 for p, q in zip(a.ravel(), b.ravel(), strict=True)) * step**2
+        moved = (
+            sum((int(p) - int(q)) ** 2 for p, q in zip(a.ravel(), b.ravel(), strict=True)) * step**2
+        )
         assert moved <= mechanism.calibrated_for**2
         spent += (mechanism.calibrated_for / mechanism.scale) ** 2
     assert spent <= largest_mu(Fraction(1), Fraction(1, 10**6)) ** 2
@@ -79,7 +93,14 @@ def test_neighbours_move_each_release_by_at_most_what_it_is_calibrated_for(estim
 @pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
 def test_rows_on_the_lattice_keep_the_bound_in_whole_numbers(bound: float) -> None:
     made = np.random.default_rng(0)
-    rows = np.vstack([made.normal(size=(500, 7)), made.normal(size=(50, 7)) * 1e200, np.zeros((1, 7)), np.eye(7) * bound])
+    rows = np.vstack(
+        [
+            made.normal(size=(500, 7)),
+            made.normal(size=(50, 7)) * 1e200,
+            np.zeros((1, 7)),
+            np.eye(7) * bound,
+        ]
+    )
     for row in on_lattice(rows, bound):
         assert sum(int(v) ** 2 for v in row) <= (Fraction(bound) * SCALE) ** 2
     near = on_lattice(rows[:500] / 100, bound) / SCALE
@@ -116,13 +137,19 @@ def test_they_learn_what_there_is_to_learn() -> None:
         assert model.fit(x, y).score(x, y) > least
         assert np.allclose(model.predict_proba(x).sum(1), 1)
     target = x[:, 0]
-    fit = LinearRegression(40, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
+    fit = LinearRegression(40, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(
+        x, target
+    )
     assert fit.score(x, target) > 0.5
     digits, labels = load_digits(return_X_y=True)
-    tenfold = LogisticRegression(8, 1e-5, bounds=(0, 16), classes=range(10), steps=60, learning_rate=16.0)
+    tenfold = LogisticRegression(
+        8, 1e-5, bounds=(0, 16), classes=range(10), steps=60, learning_rate=16.0
+    )
     assert tenfold.fit(digits, labels).score(digits, labels) > 0.75
     components = PCA(5, 20, 1e-5, bounds=(0, 16), row_norm=4).fit(digits)
-    kept = ((digits / 16 - (digits / 16).mean(0)) @ components.components_.T).var(0).sum() / (digits / 16).var(0).sum()
+    kept = ((digits / 16 - (digits / 16).mean(0)) @ components.components_.T).var(0).sum() / (
+        digits / 16
+    ).var(0).sum()
     assert kept > 0.4
     assert np.abs(components.inverse_transform(components.transform(digits)) - digits).mean() < 4
     flowers = load_iris().data
@@ -204,7 +231,12 @@ def test_no_other_row_changes_a_score_or_a_lattice_vector(rows: int) -> None:
         assert np.array_equal(bounded_rows.exact_scores(alone, weights, most)[0], scores[row])
     assert (np.sqrt(np.square(whole).sum(1)) <= 1.7 * bounded_rows.SCALE).all()
     exact = whole.astype(object) @ weights.T.astype(object)
-    assert np.allclose(scores, exact.astype(float), rtol=1e-15, atol=most**2 * 2.0**-51 * np.abs(weights).sum(1).max())
+    assert np.allclose(
+        scores,
+        exact.astype(float),
+        rtol=1e-15,
+        atol=most**2 * 2.0**-51 * np.abs(weights).sum(1).max(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,8 +254,12 @@ def test_no_other_row_changes_a_score_or_a_lattice_vector(rows: int) -> None:
         (learn.KMeans, {"rounds": 2.5}),
     ],
 )
-def test_parameters_that_cannot_be_are_refused_before_the_charge(model: Any, wrong: dict[str, Any]) -> None:
-    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+def test_parameters_that_cannot_be_are_refused_before_the_charge(
+    model: Any, wrong: dict[str, Any]
+) -> None:
+    data = so.Dataset(
+        pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5}
+    )
     with so.Session(data) as session:
         given: dict[str, Any] = {"bounds": (0, 1), "ledger": session.ledger, **wrong}
         if model in (learn.LogisticRegression, learn.NaiveBayes):
@@ -236,7 +272,9 @@ def test_parameters_that_cannot_be_are_refused_before_the_charge(model: Any, wro
 
 
 def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+    data = so.Dataset(
+        pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5}
+    )
     monkeypatch.setattr(learn.PCA, "_finish", lambda *_: 1 / 0)
     with so.Session(data) as session:
         with pytest.raises(ZeroDivisionError):
@@ -245,8 +283,12 @@ def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MODELS: dict[str, Any] = {
-    "LogisticRegression": lambda: learn.LogisticRegression(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9),
-    "LinearRegression": lambda: learn.LinearRegression(5, 1e-5, bounds=(-10, 10), target_bounds=(-9, 9)),
+    "LogisticRegression": lambda: learn.LogisticRegression(
+        5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9
+    ),
+    "LinearRegression": lambda: learn.LinearRegression(
+        5, 1e-5, bounds=(-10, 10), target_bounds=(-9, 9)
+    ),
     "NaiveBayes": lambda: learn.NaiveBayes(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2]),
     "PCA": lambda: learn.PCA(1, 5, 1e-5, bounds=(-10, 10)),
     "KMeans": lambda: learn.KMeans(2, 5, 1e-5, bounds=(-10, 10)),
@@ -254,7 +296,9 @@ MODELS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("cell", ["a", None, [1, 2], math.nan, 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8])
+@pytest.mark.parametrize(
+    "cell", ["a", None, [1, 2], math.nan, 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8]
+)
 def test_no_cell_stops_a_fit(name: str, cell: Any) -> None:
     """Whether a fit fails must not tell of one cell."""
     x: list[list[Any]] = [[0.5, 1], [0.25, 2], [0.125, 0]]
@@ -306,7 +350,13 @@ def test_scikit_learn_finds_estimators_that_do_what_privacy_allows(name: str) ->
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = checks.check_estimator(MODELS[name](), expected_failed_checks=CANNOT, on_fail=None, on_skip=None)
-    failed = {f"{one['check_name']}: {one['exception']}"[:300] for one in found if one["status"] == "failed"}
+        found = checks.check_estimator(
+            MODELS[name](), expected_failed_checks=CANNOT, on_fail=None, on_skip=None
+        )
+    failed = {
+        f"{one['check_name']}: {one['exception']}"[:300]
+        for one in found
+        if one["status"] == "failed"
+    }
     assert failed == set()
     assert sum(one["status"] == "passed" for one in found) >= 30

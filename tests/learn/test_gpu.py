@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 from sordino.mechanisms import bits  # noqa: E402
 from sordino.mechanisms.rounded import NORMAL, RoundedNoise  # noqa: E402
@@ -39,8 +41,13 @@ class KnownKey:
 def stream(key: bytes, number: int, blocks: int, lanes: int) -> Any:
     """ChaCha20 by OpenSSL, in the order of the kernel's numbers."""
     nonce = bytes(8) + number.to_bytes(4, "little") + bytes(4)
-    words = np.frombuffer(Cipher(algorithms.ChaCha20(key, nonce), None).encryptor().update(bytes(64 * blocks)), np.uint32)
-    return words.reshape(blocks // lanes, lanes, 16).transpose(0, 2, 1).reshape(-1).astype(np.uint64)
+    words = np.frombuffer(
+        Cipher(algorithms.ChaCha20(key, nonce), None).encryptor().update(bytes(64 * blocks)),
+        np.uint32,
+    )
+    return (
+        words.reshape(blocks // lanes, lanes, 16).transpose(0, 2, 1).reshape(-1).astype(np.uint64)
+    )
 
 
 def differences(scale: Fraction, count: int, device: str, coarse: int = 0) -> int:
@@ -67,7 +74,9 @@ def differences(scale: Fraction, count: int, device: str, coarse: int = 0) -> in
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one")
+@pytest.mark.skipif(
+    not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one"
+)
 def test_on_a_gpu_everything_is_as_on_the_cpu() -> None:
     from sordino.learn.gpu_noise import SHORT_DOUBT, short_error
 
@@ -95,7 +104,10 @@ def product_differences(device: str) -> list[float]:
     ):
         x = torch.randn(9, *shape)
         gradient = torch.randn_like(layer(x))
-        reference, piece = (pieces_of(Call(layer, x.to(d), gradient.to(d)), {id(layer.weight)})[0] for d in ("cpu", device))
+        reference, piece = (
+            pieces_of(Call(layer, x.to(d), gradient.to(d)), {id(layer.weight)})[0]
+            for d in ("cpu", device)
+        )
         assert isinstance(piece, Rows)
         assert isinstance(reference, Rows)
         wanted, kernel = Product(reference, lambda rows: rows), GpuProduct(piece)
@@ -140,7 +152,9 @@ def row_differences(device: str) -> list[float]:
         exact = wanted[:4].flatten(1).norm(dim=1)
         found.append(float((norms[:4] / exact - 1).abs().max()))
         factors = torch.tensor([1.0, 2.0, 3.0, 0.0, 1e300, 0.0], dtype=torch.float64) * 1000
-        sums = torch.full((out * into + 1,), 5, dtype=torch.int64, device=device)[1:].reshape(out, into)
+        sums = torch.full((out * into + 1,), 5, dtype=torch.int64, device=device)[1:].reshape(
+            out, into
+        )
         kernel.add(sums, factors.to(device), 7)
         assert not ((sums - 5) % 7).any()
         total = (wanted[:3] * factors[:3].reshape(-1, 1, 1)).sum(0)
@@ -149,9 +163,13 @@ def row_differences(device: str) -> list[float]:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one")
+@pytest.mark.skipif(
+    not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one"
+)
 @pytest.mark.parametrize("tf32", [False, True])
-def test_on_a_gpu_units_are_clipped_and_summed_exactly(tf32: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_units_are_clipped_and_summed_exactly(
+    tf32: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is measured is what is summed: no vector is longer than the norm, whatever tensor cores make of it."""
     from learn.models import built
     from learn.test_step import alone, collector, squared, summed

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 from scipy.stats import chi2  # noqa: E402
 
@@ -23,7 +25,9 @@ from sordino.learn.products import PRODUCT_STEPS, Product  # noqa: E402
 COUNT = 12
 
 
-def collector(model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: int = 1) -> ClippedSums:
+def collector(
+    model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: int = 1
+) -> ClippedSums:
     sums = ClippedSums(model, clip, units=units, per_unit=per_unit)
     calls, _ = captured_calls(model, sums.layers, sums.parameters, lambda m: CROSS_ENTROPY(m(x), y))
     sums.learn_shapes(calls)
@@ -31,7 +35,9 @@ def collector(model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: 
 
 
 def losses_of(x: Any, y: Any, used: Any = True) -> Any:
-    return lambda model: torch.where(torch.as_tensor(used, device=y.device), CROSS_ENTROPY(model(x), y), 0.0)
+    return lambda model: torch.where(
+        torch.as_tensor(used, device=y.device), CROSS_ENTROPY(model(x), y), 0.0
+    )
 
 
 def flat(sums: ClippedSums) -> list[int]:
@@ -68,8 +74,12 @@ def test_the_sum_is_that_of_clipped_gradients(name: str, per_unit: int, clip: fl
     wanted = np.zeros_like(found)
     for start in range(0, COUNT, per_unit):
         model.zero_grad()
-        CROSS_ENTROPY(model(x[start : start + per_unit]), y[start : start + per_unit]).sum().backward()
-        gradient = torch.cat([p.grad.reshape(-1) for p in sums.parameters.values()]).double().numpy()
+        CROSS_ENTROPY(
+            model(x[start : start + per_unit]), y[start : start + per_unit]
+        ).sum().backward()
+        gradient = (
+            torch.cat([p.grad.reshape(-1) for p in sums.parameters.values()]).double().numpy()
+        )
         wanted += gradient * min(1.0, clip / np.linalg.norm(gradient))
     # a layer called twice is bounded by the triangle inequality, so that its unit may shrink
     if name == "sequences" and clip <= 1:
@@ -84,7 +94,9 @@ def test_the_sum_is_that_of_clipped_gradients(name: str, per_unit: int, clip: fl
 
 @pytest.mark.parametrize("magnitude", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("name", MODELS)
-def test_no_unit_exceeds_the_norm_and_the_sum_is_the_sum_of_units(name: str, magnitude: float) -> None:
+def test_no_unit_exceeds_the_norm_and_the_sum_is_the_sum_of_units(
+    name: str, magnitude: float
+) -> None:
     """In Python's integers: the sum over a batch is the exact sum of what each unit adds alone."""
     model, x, y = built(name, 6)
     if x.dtype.is_floating_point:
@@ -134,7 +146,9 @@ def test_products_are_measured_from_above_and_summed_exactly(spread: float) -> N
     """In Python's whole numbers: no matrix is longer than its norm says, and 70 of the greatest length add up exactly."""
     torch.manual_seed(1)
     made = product_of(70, spread)
-    exact = [math.sqrt(sum(Fraction(v) ** 2 for v in unit)) for unit in made._made.flatten(1).tolist()]
+    exact = [
+        math.sqrt(sum(Fraction(v) ** 2 for v in unit)) for unit in made._made.flatten(1).tolist()
+    ]
     norms = made.norms(70)
     assert all(n <= found <= n * 1.0001 for n, found in zip(exact, norms.tolist(), strict=True))
     factors = PRODUCT_STEPS * (1 - 2.0**-20) / norms
@@ -145,7 +159,9 @@ def test_products_are_measured_from_above_and_summed_exactly(spread: float) -> N
     assert float((made._made - scaled).abs().max()) <= 0.51 + PRODUCT_STEPS * 2.0**-23
     whole = made._made.flatten(1).long()
     assert torch.equal(total, 3 * made.piece.shaped(made._made.long().sum(0)))
-    assert all(squared(unit) <= (PRODUCT_STEPS + 0.51 * math.sqrt(216)) ** 2 for unit in whole.tolist())
+    assert all(
+        squared(unit) <= (PRODUCT_STEPS + 0.51 * math.sqrt(216)) ** 2 for unit in whole.tolist()
+    )
 
 
 @pytest.mark.parametrize("per_unit", [1, 2])
@@ -184,7 +200,9 @@ def test_a_unit_that_is_not_finite_adds_nothing_and_spoils_nothing() -> None:
     for bad in (math.nan, math.inf, 1e38, -1e38):
         broken = x.clone()
         broken[2, 1] = bad
-        rest = [sum(column) for column in zip(*(v for i, v in enumerate(whole) if i != 2), strict=True)]
+        rest = [
+            sum(column) for column in zip(*(v for i, v in enumerate(whole) if i != 2), strict=True)
+        ]
         moved = squared([a - b for a, b in zip(summed(sums, broken, y), rest, strict=True)])
         assert moved == 0 if not math.isfinite(bad) else moved <= CLIP_STEPS**2
 

@@ -15,7 +15,9 @@ from sordino.learn.stream import coefficients
 from sordino.mechanisms import observer
 
 
-def released(stream: Any, values: list[Any], outputs: list[Any] | None = None) -> list[tuple[Any, Any, Any]]:
+def released(
+    stream: Any, values: list[Any], outputs: list[Any] | None = None
+) -> list[tuple[Any, Any, Any]]:
     calls: list[tuple[Any, Any, Any]] = []
 
     def watcher(mechanism: Any, operation: str, value: Any, draw: Any) -> Any:
@@ -39,14 +41,22 @@ def released(stream: Any, values: list[Any], outputs: list[Any] | None = None) -
         ({}, [63]),
     ],
 )
-def test_a_person_moves_all_that_is_released_by_at_most_mu(settings: dict[str, Any], changes: list[int]) -> None:
+def test_a_person_moves_all_that_is_released_by_at_most_mu(
+    settings: dict[str, Any], changes: list[int]
+) -> None:
     """In exact fractions, over all steps and blocks."""
     values = [int(v) for v in np.random.default_rng(0).integers(0, 1000, 200)]
     other = [v + (i in changes) for i, v in enumerate(values)]
     whole = released(so.Stream(epsilon=1, delta=1e-6, **settings), values)
-    less = released(so.Stream(epsilon=1, delta=1e-6, **settings), other, [out for _, _, out in whole])
+    less = released(
+        so.Stream(epsilon=1, delta=1e-6, **settings), other, [out for _, _, out in whole]
+    )
     spent = sum(
-        ((Fraction(int(a) - int(b)) / m.scale) ** 2 for (m, a, _), (_, b, _) in zip(whole, less, strict=True)), Fraction(0)
+        (
+            (Fraction(int(a) - int(b)) / m.scale) ** 2
+            for (m, a, _), (_, b, _) in zip(whole, less, strict=True)
+        ),
+        Fraction(0),
     )
     mu = so.Stream(epsilon=1, delta=1e-6).mu
     assert Fraction(1, 20) * mu**2 < spent <= mu**2
@@ -56,7 +66,10 @@ def test_the_worst_person_reaches_what_is_paid_for() -> None:
     values = [0] * 300
     whole = released(so.Stream(epsilon=1, delta=1e-6, horizon=300), values)
     less = released(so.Stream(epsilon=1, delta=1e-6, horizon=300), [1, *values[1:]])
-    spent = sum((Fraction(int(a) - int(b)) / m.scale) ** 2 for (m, a, _), (_, b, _) in zip(whole, less, strict=True))
+    spent = sum(
+        (Fraction(int(a) - int(b)) / m.scale) ** 2
+        for (m, a, _), (_, b, _) in zip(whole, less, strict=True)
+    )
     assert spent > Fraction(999, 1000) * so.Stream(epsilon=1, delta=1e-6).mu ** 2
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 import sordino as so  # noqa: E402
 from learn.models import CROSS_ENTROPY, MeanOfBatch, built  # noqa: E402
@@ -26,10 +28,23 @@ COUNT = 60
 def trainer(name: str = "mlp", **settings: Any) -> Trainer:
     model, x, y = built(name, COUNT)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-    given: dict[str, Any] = {"epsilon": 3, "delta": 1e-5, "steps": 6, "batch_size": 20, "size": 60, "physical_batch": 16}
+    given: dict[str, Any] = {
+        "epsilon": 3,
+        "delta": 1e-5,
+        "steps": 6,
+        "batch_size": 20,
+        "size": 60,
+        "physical_batch": 16,
+    }
     data = settings.pop("data", (x, y))
     loss = settings.pop("loss", CROSS_ENTROPY)
-    return Trainer(settings.pop("model", model), settings.pop("optimizer", optimizer), loss, data, **{**given, **settings})
+    return Trainer(
+        settings.pop("model", model),
+        settings.pop("optimizer", optimizer),
+        loss,
+        data,
+        **{**given, **settings},
+    )
 
 
 def test_the_plan_costs_what_the_accountant_says_to_the_last_digit() -> None:
@@ -104,9 +119,13 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
     mixed = trainer(persons=np.array(["b", "a", "b"] * 20), max_examples=4, size=2, batch_size=1)
     assert mixed._examples.members.tolist() == [[1, 4, 7, 10], [0, 2, 3, 5]]
     for nobody in (None, float("nan")):
-        some = trainer(persons=[nobody, "a", nobody, 1, *"bbbb" * 14], max_examples=2, size=3, batch_size=1)
+        some = trainer(
+            persons=[nobody, "a", nobody, 1, *"bbbb" * 14], max_examples=2, size=3, batch_size=1
+        )
         assert some._examples.members.tolist() == [[3, -1], [1, -1], [4, 5]]
-    numbers = trainer(persons=np.array([np.nan, 2.0, 1.0, *[2.0] * 57]), max_examples=2, size=3, batch_size=1)
+    numbers = trainer(
+        persons=np.array([np.nan, 2.0, 1.0, *[2.0] * 57]), max_examples=2, size=3, batch_size=1
+    )
     assert numbers._examples.members.tolist() == [[2, -1], [1, 3]]
 
 
@@ -125,7 +144,10 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
         ({"clip": 0.0}, "clipped"),
         ({"clip": float("nan")}, "clipped"),
         ({"loss": nn.CrossEntropyLoss()}, "one number for each example"),
-        ({"loss": lambda out, y: CROSS_ENTROPY(out, y) * float("nan")}, "not finite on made-up examples"),
+        (
+            {"loss": lambda out, y: CROSS_ENTROPY(out, y) * float("nan")},
+            "not finite on made-up examples",
+        ),
         ({"rate": Fraction(1, 10**6), "batch_size": None}, "no noise at all would keep"),
         ({"persons": [1, 2]}, "one person for each"),
         ({"persons": np.zeros(COUNT)}, "must not come from the data"),
@@ -182,7 +204,10 @@ def _tied() -> Any:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)), r"'1' \(BatchNorm1d\).*GroupNorm"),
+        (
+            nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)),
+            r"'1' \(BatchNorm1d\).*GroupNorm",
+        ),
         (nn.Sequential(nn.Linear(6, 8), nn.PReLU(), nn.Linear(8, 3)), r"'1' \(PReLU\).*supported"),
         (nn.Sequential(nn.Linear(6, 8), nn.LSTM(8, 3)), r"'1' \(LSTM\).*step by step"),
         (nn.Sequential(nn.MultiheadAttention(6, 2)), "SelfAttention"),
@@ -208,7 +233,9 @@ def test_frozen_layers_stay_as_they_are() -> None:
     model, _, _ = built("mlp", 4)
     model[0].requires_grad_(False)
     kept = model[0].weight.clone()
-    trainer(model=model, optimizer=torch.optim.SGD(model[2].parameters(), lr=0.1)).train(progress=False)
+    trainer(model=model, optimizer=torch.optim.SGD(model[2].parameters(), lr=0.1)).train(
+        progress=False
+    )
     assert torch.equal(kept, model[0].weight)
 
 
@@ -250,7 +277,9 @@ def sums_of(made: Trainer, monkeypatch: pytest.MonkeyPatch, without: set[int]) -
         return np.zeros_like(sums)
 
     monkeypatch.setattr(GradientNoise, "noisy", noiseless)
-    monkeypatch.setattr(trainer_module, "sampled", lambda _r, n: np.array([i for i in range(n) if i not in without]))
+    monkeypatch.setattr(
+        trainer_module, "sampled", lambda _r, n: np.array([i for i in range(n) if i not in without])
+    )
     try:
         made.train(progress=False)
     except Exception as error:
@@ -313,7 +342,9 @@ def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(trainer_module, "sampled", draw)
 
 
-def test_an_interrupted_run_continues_without_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_continues_without_a_second_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, file = tmp_path / "runs.ledger", tmp_path / "run.pt"
     budget = so.Budget(4, 1e-4)
     first = trainer(ledger=place, budget=budget)
@@ -333,7 +364,9 @@ def test_an_interrupted_run_continues_without_a_second_charge(tmp_path: Path, mo
     second.ledger.close()
 
 
-def test_a_step_that_is_interrupted_in_the_optimizer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_interrupted_in_the_optimizer_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its noisy sum may have moved a part of the model that the checkpoint holds: taken again, it would be one too many."""
     place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
     first = trainer(ledger=place, budget=budget)
@@ -386,7 +419,9 @@ def test_a_checkpoint_is_continued_once(tmp_path: Path, monkeypatch: pytest.Monk
     third.ledger.close()
 
 
-def test_steps_that_a_crash_loses_stay_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_a_crash_loses_stay_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, file = tmp_path / "runs.ledger", tmp_path / "run.pt"
     budget = so.Budget(4, 1e-4)
     first = trainer(ledger=place, budget=budget)
@@ -428,7 +463,11 @@ def test_replay_of_a_run_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(GradientNoise, "noisy", noisy)
         draws = iter(samples)
-        monkeypatch.setattr(trainer_module, "sampled", lambda _r, _n: np.array([i for i in next(draws) if i != without]))
+        monkeypatch.setattr(
+            trainer_module,
+            "sampled",
+            lambda _r, _n: np.array([i for i in next(draws) if i != without]),
+        )
         trainer(physical_batch=1, steps=4).train(progress=False)
         recorded.append(made)
         return inputs

@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'sordino[torch]'"
+)
 
 import sordino as so  # noqa: E402
 from learn import two_processes  # noqa: E402
-from learn.two_processes import Recorded, help_with_canaries, joined, noise_not_shared, refusal, trainer  # noqa: E402
+from learn.two_processes import (
+    Recorded,
+    help_with_canaries,
+    joined,
+    noise_not_shared,
+    refusal,
+    trainer,
+)
 from sordino.errors import InvalidInput  # noqa: E402
 from sordino.learn import TrainingResult  # noqa: E402
 from sordino.learn import trainer as trainer_module  # noqa: E402
@@ -90,10 +99,16 @@ def first(folder: Path) -> dict[str, Any]:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     folder = tmp_path_factory.mktemp("both")
     roots = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "SORDINO_STATE": str(folder / "state")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(roots),
+        "SORDINO_STATE": str(folder / "state"),
+    }
     script = [sys.executable, two_processes.__file__, str(folder)]
     spent = begun_alone(folder)
-    with subprocess.Popen(script, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as other:
+    with subprocess.Popen(
+        script, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as other:
         try:
             found = first(folder)
             told = other.communicate(timeout=300)[0]
@@ -115,7 +130,10 @@ def test_sums_of_two_processes_are_those_of_one_bit_for_bit(both: Both) -> None:
     assert all(len(sample) > 1 for sample in again.samples)
     for one, two in zip(again.sums, both.recorded.sums, strict=True):
         assert np.array_equal(one, two)
-    assert all(torch.equal(a, b) for a, b in zip(alone.model.state_dict().values(), both.models[0].values(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(alone.model.state_dict().values(), both.models[0].values(), strict=True)
+    )
 
 
 def test_both_processes_hold_the_same_model_and_one_charge_pays(both: Both) -> None:

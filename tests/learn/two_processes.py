@@ -32,7 +32,9 @@ def joined(folder: Path, rank: int) -> Any:
     """The group of both processes, which meet in a file."""
     torch.set_num_threads(1)
     meeting = f"file://{folder / 'meeting'}"
-    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(minutes=5))
+    distributed.init_process_group(
+        "gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(minutes=5)
+    )
     return distributed.group.WORLD
 
 
@@ -40,7 +42,14 @@ def trainer(group: Any, seed: int = 0, **settings: Any) -> Trainer:
     """A small run; the same data for every seed, and another model to begin with."""
     model, _, _ = built("mlp", 1, seed)
     _, x, y = built("mlp", COUNT)
-    given: dict[str, Any] = {"epsilon": 3, "delta": 1e-5, "steps": 5, "batch_size": 20, "size": 40, "physical_batch": 1}
+    given: dict[str, Any] = {
+        "epsilon": 3,
+        "delta": 1e-5,
+        "steps": 5,
+        "batch_size": 20,
+        "size": 40,
+        "physical_batch": 1,
+    }
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
     return Trainer(model, optimizer, CROSS_ENTROPY, (x, y), **{**given, **settings}, group=group)
 
@@ -58,12 +67,16 @@ class Recorded:
         noisy, like = GradientNoise.noisy, self._like
 
         def sample(rate: Fraction, count: int) -> Any:
-            self.samples.append(sampled(rate, count) if like is None else like.samples[len(self.samples)])
+            self.samples.append(
+                sampled(rate, count) if like is None else like.samples[len(self.samples)]
+            )
             return self.samples[-1]
 
         def release(noise: GradientNoise, sums: Any) -> Any:
             self.sums.append(sums.copy())
-            self.released.append(noisy(noise, sums) if like is None else like.released[len(self.released)])
+            self.released.append(
+                noisy(noise, sums) if like is None else like.released[len(self.released)]
+            )
             return self.released[-1]
 
         self._changes.setattr(trainer_module, "sampled", sample)
@@ -77,7 +90,9 @@ class Recorded:
 def refusal(folder: Path, group: Any, **settings: Any) -> str:
     """What a run with other settings in one process, or with too small a budget, is told."""
     try:
-        trainer(group, ledger=folder / "small.ledger", budget=so.Budget(1, 1e-4), **settings).train(progress=False)
+        trainer(group, ledger=folder / "small.ledger", budget=so.Budget(1, 1e-4), **settings).train(
+            progress=False
+        )
     except SordinoError as error:
         return f"{type(error).__name__}: {error}"
     return "nothing"
@@ -96,7 +111,13 @@ def help_with_canaries() -> None:
     x, y = given
     model = torch.nn.Linear(x.shape[1], 1, bias=False)
     torch.nn.init.zeros_(model.weight)
-    train_together(model, torch.optim.SGD(model.parameters(), lr=1e-6), lambda out, target: -(out[:, 0] * target), x, y)
+    train_together(
+        model,
+        torch.optim.SGD(model.parameters(), lr=1e-6),
+        lambda out, target: -(out[:, 0] * target),
+        x,
+        y,
+    )
 
 
 def train_together(model: Any, optimizer: Any, loss: Any, x: Any, y: Any) -> None:
@@ -133,7 +154,12 @@ def second(folder: Path) -> None:
     continued.train(folder / "run.pt", progress=False)
     found = {"refused": refused, "statement": str(result), "receipt": result.receipt.number}
     models = [one.model.state_dict() for one in (whole, correlated, continued)]
-    audit: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "canaries": CANARIES, "ordinary": ORDINARY}
+    audit: dict[str, Any] = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "canaries": CANARIES,
+        "ordinary": ORDINARY,
+    }
     right = audit_training(train_canaries, **audit)
     with noise_not_shared():
         broken = audit_training(train_canaries, **audit)

@@ -10,7 +10,13 @@ import pytest
 from ledger.postgres_server import LOCKED, PostgresServer
 from sordino.ledger import past
 
-_WITH_CHECKPOINTS = ("test_crashes", "test_disk_faults", "test_model", "test_power_loss", "test_races")
+_WITH_CHECKPOINTS = (
+    "test_crashes",
+    "test_disk_faults",
+    "test_model",
+    "test_power_loss",
+    "test_races",
+)
 """Where ledgers have few entries, and should have checkpoints among them."""
 
 
@@ -28,7 +34,10 @@ def postgres_server() -> Iterator[PostgresServer]:
     try:
         server = PostgresServer()
     except Exception as error:
-        pytest.fail(f"PostgreSQL does not start ({error}); get it with: pip install -e '.[dev]'", pytrace=False)
+        pytest.fail(
+            f"PostgreSQL does not start ({error}); get it with: pip install -e '.[dev]'",
+            pytrace=False,
+        )
     yield server
     server.close()
 

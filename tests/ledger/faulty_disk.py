@@ -69,14 +69,23 @@ class _Layer(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> _File:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
-        file: _File = self.disk.hook(Call("open", path, flags[0]), lambda _: _File(name, flags, path, self.disk))
+        file: _File = self.disk.hook(
+            Call("open", path, flags[0]), lambda _: _File(name, flags, path, self.disk)
+        )
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
-        self.disk.hook(Call("delete", filename, int(syncdir)), lambda _: super(_Layer, self).xDelete(filename, syncdir))
+        self.disk.hook(
+            Call("delete", filename, int(syncdir)),
+            lambda _: super(_Layer, self).xDelete(filename, syncdir),
+        )
 
     def xAccess(self, pathname: str, flags: int) -> bool:
-        return bool(self.disk.hook(Call("access", pathname), lambda _: super(_Layer, self).xAccess(pathname, flags)))
+        return bool(
+            self.disk.hook(
+                Call("access", pathname), lambda _: super(_Layer, self).xAccess(pathname, flags)
+            )
+        )
 
 
 class _File(apsw.VFSFile):
@@ -98,13 +107,17 @@ class _File(apsw.VFSFile):
         self.disk.hook(Call("write", self.path, offset, bytes(data)), do)
 
     def xTruncate(self, newsize: int) -> None:
-        self.disk.hook(Call("truncate", self.path, newsize), lambda _: super(_File, self).xTruncate(newsize))
+        self.disk.hook(
+            Call("truncate", self.path, newsize), lambda _: super(_File, self).xTruncate(newsize)
+        )
 
     def xSync(self, flags: int) -> None:
         self.disk.hook(Call("sync", self.path), lambda _: super(_File, self).xSync(flags))
 
     def xFileSize(self) -> int:
-        return int(self.disk.hook(Call("size", self.path), lambda _: super(_File, self).xFileSize()))
+        return int(
+            self.disk.hook(Call("size", self.path), lambda _: super(_File, self).xFileSize())
+        )
 
     def xLock(self, level: int) -> None:
         self.disk.hook(Call("lock", self.path, level), lambda _: super(_File, self).xLock(level))
@@ -241,5 +254,7 @@ class Fault:
             case "out of memory":
                 raise apsw.exception_for(apsw.SQLITE_IOERR_NOMEM)
         if self.kind.endswith("ENOSPC"):
-            raise apsw.exception_for(apsw.SQLITE_CANTOPEN if call.kind == "open" else apsw.SQLITE_FULL)
+            raise apsw.exception_for(
+                apsw.SQLITE_CANTOPEN if call.kind == "open" else apsw.SQLITE_FULL
+            )
         raise apsw.exception_for(_CODES[call.kind])

@@ -54,7 +54,10 @@ class Model:
         """An open charge is answered or forfeited, once."""
         if self.asked[request].status != "unanswered":
             return "RequestRefused"
-        self.asked[request].status, self.asked[request].answer = "forfeited" if answer is None else "answered", answer
+        self.asked[request].status, self.asked[request].answer = (
+            "forfeited" if answer is None else "answered",
+            answer,
+        )
         self.entries += 1
         return "ok"
 

@@ -220,8 +220,14 @@ def _compare(
             answers[facts["charge"]] = facts["answer"]
     if spent > cap:
         problems.append(f"spent {spent} of {cap}")
-    problems += [f"{request}: charged but never asked" for request in charges if request not in client.asked]
-    problems += [f"{request}: data were read without a debit" for request in client.read if request not in charges]
+    problems += [
+        f"{request}: charged but never asked" for request in charges if request not in client.asked
+    ]
+    problems += [
+        f"{request}: data were read without a debit"
+        for request in client.read
+        if request not in charges
+    ]
     for request, seen in client.answers.items():
         if request not in charges:
             problems.append(f"{request}: the client has an answer without a debit")
@@ -230,7 +236,13 @@ def _compare(
     return charges, answers, spent
 
 
-def _repeat(asker: Asker, client: Client, charges: dict[str, int], answers: dict[int, str], problems: list[str]) -> int:
+def _repeat(
+    asker: Asker,
+    client: Client,
+    charges: dict[str, int],
+    answers: dict[int, str],
+    problems: list[str],
+) -> int:
     """Ask again all that was charged: what was answered comes back as it was, all else is refused."""
     refused = 0
     for request, number in charges.items():
@@ -252,10 +264,14 @@ def _check(ledger: Ledger, charges: int, answers: int, problems: list[str]) -> N
     problems += [f"verify: {finding}" for finding in verdict.findings]
     counted = verdict.charges, verdict.answers, verdict.forfeited, ledger.forfeited
     if counted != (charges, answers, charges - answers, charges - answers):
-        problems.append(f"the ledger counts {counted}, and there are {charges} charges with {answers} answers")
+        problems.append(
+            f"the ledger counts {counted}, and there are {charges} charges with {answers} answers"
+        )
 
 
-def _go_on(asker: Asker, client: Client, fresh: str, spent: Fraction, cap: Fraction, problems: list[str]) -> Fraction:
+def _go_on(
+    asker: Asker, client: Client, fresh: str, spent: Fraction, cap: Fraction, problems: list[str]
+) -> Fraction:
     """A request that nobody asked before is answered, if and only if it fits."""
     client.hear("asked", fresh)
     fits = spent + price(fresh) <= cap
@@ -284,7 +300,11 @@ def own_state(folder: Path) -> Iterator[None]:
 def quick_folder() -> Iterator[Path]:
     """A folder in memory where there is one. A killed process loses nothing that it wrote, whatever the file system is."""
     base = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="sordino-", dir=base if base.is_dir() and os.access(base, os.W_OK) else None))
+    folder = Path(
+        tempfile.mkdtemp(
+            prefix="sordino-", dir=base if base.is_dir() and os.access(base, os.W_OK) else None
+        )
+    )
     try:
         yield folder
     finally:

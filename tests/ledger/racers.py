@@ -69,7 +69,9 @@ class Racers:
         os._exit(0)
 
     def _put(self, number: int, result: Any) -> None:
-        os.write(self._board, json.dumps({"racer": number, "result": result}).encode() + b"\n")  # short: it is written whole
+        os.write(
+            self._board, json.dumps({"racer": number, "result": result}).encode() + b"\n"
+        )  # short: it is written whole
 
     def _heard(self) -> list[Any]:
         lines = [json.loads(self._lines.readline()) for _ in self._gates]
@@ -153,9 +155,20 @@ def mixed(dataset: Dataset, place: str | None, racers: int, rounds: int) -> dict
         for lap in range(rounds):
             owner.declare(terms(dataset, spent(owner) + 1))
             results = crew.round(lap)
-            paid = sum((size for size, result in zip(plan[lap], results, strict=True) if result == "granted"), Fraction(0))
+            paid = sum(
+                (
+                    size
+                    for size, result in zip(plan[lap], results, strict=True)
+                    if result == "granted"
+                ),
+                Fraction(0),
+            )
             over += spent(owner) > owner.terms.allowance.budget.epsilon or paid > 1
-            refused = [size for size, result in zip(plan[lap], results, strict=True) if result == "BudgetExceeded"]
+            refused = [
+                size
+                for size, result in zip(plan[lap], results, strict=True)
+                if result == "BudgetExceeded"
+            ]
             wronged += sum(owner.meter().allows(pure(size)) for size in refused)
             granted += results.count("granted")
             odd.update(result for result in results if result not in ("granted", "BudgetExceeded"))
@@ -186,7 +199,12 @@ def same_request(dataset: Dataset, place: str | None, racers: int, rounds: int) 
         for lap in range(rounds):
             at_once.append(Counter(crew.round(2 * lap)))
             later.append(Counter(crew.round(2 * lap + 1)))
-        return {"at once": at_once, "later": later, "charges": len(owner.payments), "findings": owner.verify().findings}
+        return {
+            "at once": at_once,
+            "later": later,
+            "charges": len(owner.payments),
+            "findings": owner.verify().findings,
+        }
 
 
 def come_and_go(dataset: Dataset, place: str | None, racers: int, rounds: int) -> dict[str, Any]:
@@ -208,7 +226,10 @@ def come_and_go(dataset: Dataset, place: str | None, racers: int, rounds: int) -
         return turn
 
     with racing(racers, prepare) as crew:
-        laps = [Counter(result for results in crew.round(lap) for result in results) for lap in range(rounds)]
+        laps = [
+            Counter(result for results in crew.round(lap) for result in results)
+            for lap in range(rounds)
+        ]
     with Ledger.open(dataset, place, create=False) as owner:
         first = [entry for entry in owner.export() if '"kind":"declare"' in entry]
         return {"rounds": laps, "id": owner.id[:8], "first": len(first), "charges": len(owner.payments),
@@ -227,7 +248,9 @@ def stopped(dataset: Dataset, place: str | None, racers: int, rounds: int) -> di
 
     def prepare() -> Turn:
         ledger = Ledger.open(dataset, place)
-        return lambda number, lap: tried(lambda: ledger.charge(pure("1/100"), Request(f"{lap}-{number}", "q")).answer)
+        return lambda number, lap: tried(
+            lambda: ledger.charge(pure("1/100"), Request(f"{lap}-{number}", "q")).answer
+        )
 
     with racing(racers, prepare) as crew:
         pid = os.fork()
@@ -267,7 +290,9 @@ def main() -> None:
     if "patience" in told:
         for store in ("sqlite", "postgres"):
             import_module(f"sordino.ledger.{store}").PATIENCE = told["patience"]  # type: ignore[attr-defined]
-    scenes = {scene.__name__: scene for scene in (last_epsilon, mixed, same_request, come_and_go, stopped)}
+    scenes = {
+        scene.__name__: scene for scene in (last_epsilon, mixed, same_request, come_and_go, stopped)
+    }
     dataset = Dataset.load(Path(told["declaration"]))
     print(json.dumps(scenes[told["scene"]](dataset, told["place"], told["racers"], told["rounds"])))
 

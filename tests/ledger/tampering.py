@@ -18,7 +18,17 @@ from sordino.ledger.chain import START, Entry, Link
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.sqlite import SqliteStore
 
-__all__ = ["Campaign", "changed", "changes", "edited", "judge", "judge_open", "leaves", "pack", "relinked"]
+__all__ = [
+    "Campaign",
+    "changed",
+    "changes",
+    "edited",
+    "judge",
+    "judge_open",
+    "leaves",
+    "pack",
+    "relinked",
+]
 
 
 def judge(path: Path, before: Told, anchor: Anchor | None = None) -> str:
@@ -54,7 +64,11 @@ def judge_open(path: Path, content: bytes, change: dict[int, int]) -> str:
         return f"RAW {type(error).__name__}"
     finally:
         ledger.close()
-    grown = (after.payments[:-1], after.answers[:-1], after.terms) == (before.payments, before.answers, before.terms)
+    grown = (after.payments[:-1], after.answers[:-1], after.terms) == (
+        before.payments,
+        before.answers,
+        before.terms,
+    )
     return judge(path, after) if grown else "UNDETECTED"
 
 
@@ -81,7 +95,9 @@ class Campaign:
 
     def report(self) -> None:
         """Print the figures, and fail if something was wrong."""
-        print(f"{self.name}: {sum(self.counts.values())} changes, {dict(sorted(self.counts.items()))}")
+        print(
+            f"{self.name}: {sum(self.counts.values())} changes, {dict(sorted(self.counts.items()))}"
+        )
         assert not self.wrong, self.wrong[:10]
 
 
@@ -106,7 +122,9 @@ def changes(content: bytes, step: int, *, both: bool) -> Iterator[tuple[str, int
 def edited(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection of somebody who knows SQLite: triggers are out of the way, and back in the end as if nothing had been."""
     connection = sqlite3.connect(path, isolation_level=None)
-    triggers = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid").fetchall()
+    triggers = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
+    ).fetchall()
     for pragma in ("foreign_keys = OFF", "ignore_check_constraints = ON", "synchronous = OFF"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
@@ -130,7 +148,9 @@ def relinked(connection: sqlite3.Connection) -> None:
     for number, (old, text) in enumerate(rows, 1):
         fields = json.loads(text)
         row = Entry(number, last.hash, fields["kind"], fields["time"], fields["facts"]).row
-        connection.execute("UPDATE entries SET sequence = ?, text = ?, hash = ? WHERE sequence = ?", (*row, -old))
+        connection.execute(
+            "UPDATE entries SET sequence = ?, text = ?, hash = ? WHERE sequence = ?", (*row, -old)
+        )
         connection.execute("UPDATE answers SET sequence = ? WHERE sequence = ?", (number, -old))
         last = Link(row.sequence, row.hash)
     connection.execute("UPDATE head SET sequence = ?, hash = ?", last)

@@ -58,10 +58,14 @@ def refusal(call: Callable[[], object]) -> LedgerError:
         call()
     error = caught.value
     assert error.__cause__ is None
-    assert error.__suppress_context__ or error.__context__ is None  # no words of SQLite or of the system
+    assert (
+        error.__suppress_context__ or error.__context__ is None
+    )  # no words of SQLite or of the system
     for part in (error.rule, error.hint):
         assert part
-        assert not re.search(r"None|Error\b|Traceback|0x|  |\.\.$", part.replace("SQLITE_IOERR", "")), part
+        assert not re.search(
+            r"None|Error\b|Traceback|0x|  |\.\.$", part.replace("SQLITE_IOERR", "")
+        ), part
     assert not error.rule.endswith(".")
     assert error.hint.endswith(".")
     assert error.hint[0].isupper()
@@ -107,13 +111,29 @@ PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "folder": (lambda path: path.mkdir(), "it is not a file", FILE),
     "text": (lambda path: path.write_text("a page of text\n" * 99), "not a ledger", COPY),
     "short text": (lambda path: path.write_text("hello"), "not a ledger", COPY),
-    "half a header": (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(40)), "not a ledger", COPY),
+    "half a header": (
+        lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(40)),
+        "not a ledger",
+        COPY,
+    ),
     "database": (_database, "it is not a ledger of Sordino", "Check the path"),
-    "dangling link": (lambda path: path.symlink_to("nowhere"), "it is a link to a file that is gone", FILE),
-    "link to itself": (lambda path: path.symlink_to(path), "it is a link to a file that is gone", FILE),
+    "dangling link": (
+        lambda path: path.symlink_to("nowhere"),
+        "it is a link to a file that is gone",
+        FILE,
+    ),
+    "link to itself": (
+        lambda path: path.symlink_to(path),
+        "it is a link to a file that is gone",
+        FILE,
+    ),
     "pipe": (os.mkfifo, "it is not a file", FILE),
     "journal": (_journal(b""), "its journal is there, but the file is gone", FILE),
-    "journal with content": (_journal(b"x" * 600), "its journal is there, but the file is gone", FILE),
+    "journal with content": (
+        _journal(b"x" * 600),
+        "its journal is there, but the file is gone",
+        FILE,
+    ),
 }
 
 
@@ -133,7 +153,10 @@ def test_something_else_in_its_place_is_refused_and_left_alone(what: str, datase
 def test_a_socket_in_its_place_is_refused(dataset: Dataset) -> None:
     with quick_folder() as folder, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "socket.ledger"))
-        assert "it is not a file" in refusal(lambda: Ledger.open(dataset, str(folder / "socket.ledger"))).rule
+        assert (
+            "it is not a file"
+            in refusal(lambda: Ledger.open(dataset, str(folder / "socket.ledger"))).rule
+        )
 
 
 def test_a_missing_folder_is_not_made(dataset: Dataset, tmp_path: Path) -> None:
@@ -142,13 +165,18 @@ def test_a_missing_folder_is_not_made(dataset: Dataset, tmp_path: Path) -> None:
         with untouched(tmp_path):
             error = refusal(lambda place=place: Ledger.open(dataset, str(place)))  # type: ignore[misc]
         assert isinstance(error, LedgerUnavailable)
-        assert (error.rule, error.hint) == ("its folder does not exist", "Make the folder, or correct the path.")
+        assert (error.rule, error.hint) == (
+            "its folder does not exist",
+            "Make the folder, or correct the path.",
+        )
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "x" * 300, "x" * 5000])
 def test_names_that_are_too_long_are_refused(name: str, dataset: Dataset, tmp_path: Path) -> None:
     with untouched(tmp_path):
-        assert isinstance(refusal(lambda: Ledger.open(dataset, str(tmp_path / name))), LedgerUnavailable)
+        assert isinstance(
+            refusal(lambda: Ledger.open(dataset, str(tmp_path / name))), LedgerUnavailable
+        )
 
 
 ODD = [
@@ -190,15 +218,24 @@ def test_places_that_are_no_text_are_refused(value: Any, dataset: Dataset, tmp_p
         so.Session(dataset, ledger=value)
 
 
-@pytest.mark.parametrize("address", ["mysql://ann:hush@db/x", "sqlite:///x.ledger", "file:///x", "://x", "http://x"])
-def test_other_databases_are_refused_without_showing_a_password(address: str, dataset: Dataset, tmp_path: Path) -> None:
-    with untouched(tmp_path), pytest.raises(InvalidInput, match="a ledger is a file, or in PostgreSQL") as caught:
+@pytest.mark.parametrize(
+    "address", ["mysql://ann:hush@db/x", "sqlite:///x.ledger", "file:///x", "://x", "http://x"]
+)
+def test_other_databases_are_refused_without_showing_a_password(
+    address: str, dataset: Dataset, tmp_path: Path
+) -> None:
+    with (
+        untouched(tmp_path),
+        pytest.raises(InvalidInput, match="a ledger is a file, or in PostgreSQL") as caught,
+    ):
         Ledger.open(dataset, address)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("where", ["127.0.0.1:1", "no-such-host.invalid:5432", ""])
-def test_a_missing_postgres_is_refused_without_showing_a_password(where: str, dataset: Dataset, tmp_path: Path) -> None:
+def test_a_missing_postgres_is_refused_without_showing_a_password(
+    where: str, dataset: Dataset, tmp_path: Path
+) -> None:
     address = f"postgresql://ann:hush-hush@{where}/hospital?ledger=visits&connect_timeout=2" + (
         "" if where else f"&host={tmp_path}"
     )
@@ -228,11 +265,16 @@ def test_an_entry_of_a_newer_version_is_refused(used: Dataset) -> None:
     with Ledger.open(used) as ledger:
         link = ledger.anchor().link
         ledger._journal.store.begin()
-        ledger._journal.store.append(Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link)
+        ledger._journal.store.append(
+            Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link
+        )
         ledger._journal.store.commit()
         error = refusal(lambda: pay(ledger, "third", "1/10"))
     assert "a kind that this version of Sordino does not know" in error.rule
-    assert "a kind that this version of Sordino does not know" in refusal(lambda: Ledger.open(used)).rule
+    assert (
+        "a kind that this version of Sordino does not know"
+        in refusal(lambda: Ledger.open(used)).rule
+    )
 
 
 def test_a_corrupt_file_is_refused_and_left_alone(used: Dataset) -> None:
@@ -254,7 +296,9 @@ def other(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Co
         yield connection
 
 
-def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, other: sqlite3.Connection) -> None:
+def test_a_locked_file_is_waited_for_and_then_refused(
+    used: Dataset, other: sqlite3.Connection
+) -> None:
     with Ledger.open(used) as ledger:
         for lock in ("IMMEDIATE", "EXCLUSIVE"):
             other.execute(f"BEGIN {lock}")
@@ -267,7 +311,11 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, other: sqli
                 assert refusal(lambda: Ledger.open(used)).rule == error.rule
             other.execute("ROLLBACK")
         pay(ledger, "when it is free", "1/10")
-        assert [payment.receipt.request_id for payment in ledger.payments] == ["first", "second", "when it is free"]
+        assert [payment.receipt.request_id for payment in ledger.payments] == [
+            "first",
+            "second",
+            "when it is free",
+        ]
 
 
 def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Dataset) -> None:
@@ -283,7 +331,9 @@ def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Datas
     assert "several names" in error.rule
 
 
-def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, other: sqlite3.Connection) -> None:
+def test_a_ledger_that_cannot_be_read_is_not_called_damaged(
+    used: Dataset, other: sqlite3.Connection
+) -> None:
     # once a bug: that it is locked, or closed, was reported as a finding
     with Ledger.open(used) as ledger:
         other.execute("BEGIN EXCLUSIVE")
@@ -293,7 +343,9 @@ def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, other
     assert isinstance(refusal(ledger.verify), LedgerUnavailable)
 
 
-def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(used: Dataset, other: sqlite3.Connection) -> None:
+def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(
+    used: Dataset, other: sqlite3.Connection
+) -> None:
     """With a write-ahead log a copy of the file alone would lack charges, so the ledger leaves that mode when it can."""
     assert other.execute("PRAGMA journal_mode = WAL").fetchall() == [("wal",)]
     other.execute("SELECT * FROM head").fetchall()
@@ -302,7 +354,11 @@ def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(used: Dat
     with Ledger.open(used) as ledger:
         pay(ledger, "third", "1/10", b"x")
         assert ledger.verify()
-    assert sorted(path.name for path in at(used).parent.iterdir()) == ["visits.csv", "visits.ledger", "visits.toml"]
+    assert sorted(path.name for path in at(used).parent.iterdir()) == [
+        "visits.csv",
+        "visits.ledger",
+        "visits.toml",
+    ]
     assert at(used).read_bytes()[18:20] == b"\x01\x01"  # a rollback journal again
 
 
@@ -333,7 +389,9 @@ def test_a_ledger_that_may_only_be_read_grants_nothing() -> None:
     assert found["open"][0] == "ok"  # to look at what is left
     assert found["charge"][0] == found["charge again"][0] == "LedgerUnavailable"
     assert "it cannot be written to" in found["charge"][1]
-    assert "Make the file and its folder writable for you. Nothing was granted." in found["charge"][1]
+    assert (
+        "Make the file and its folder writable for you. Nothing was granted." in found["charge"][1]
+    )
 
 
 def test_a_folder_that_may_only_be_read_grants_nothing() -> None:
@@ -342,7 +400,9 @@ def test_a_folder_that_may_only_be_read_grants_nothing() -> None:
         with untouched(at(dataset).parent):
             found = _stranger(dataset)
     assert found["charge"][0] == found["charge again"][0] == "LedgerUnavailable"
-    assert "Make the file and its folder writable for you. Nothing was granted." in found["charge"][1]
+    assert (
+        "Make the file and its folder writable for you. Nothing was granted." in found["charge"][1]
+    )
 
 
 def test_a_ledger_that_may_not_be_read_is_refused() -> None:
@@ -376,10 +436,14 @@ def test_notes_that_cannot_be_written_or_read_do_not_matter(own_state: Path) -> 
         at(dataset).chmod(0o666)
         own_state.chmod(0o500)
         found = _stranger(dataset)
-    assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(("open", "charge", "charge again"), "ok")
+    assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(
+        ("open", "charge", "charge again"), "ok"
+    )
 
 
-def test_another_ledger_that_this_user_may_not_see_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_ledger_that_this_user_may_not_see_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # once a bug: a PermissionError, as whether the other ledger is still there was asked without care
     with quick_folder() as folder:
         state, hidden = folder / "state", folder / "hidden"
@@ -392,7 +456,9 @@ def test_another_ledger_that_this_user_may_not_see_does_not_matter(monkeypatch: 
             for path in (folder, state, *state.iterdir(), at(dataset)):
                 path.chmod(0o777)
             found = _stranger(dataset)
-    assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(("open", "charge", "charge again"), "ok")
+    assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(
+        ("open", "charge", "charge again"), "ok"
+    )
 
 
 @pytest.mark.parametrize("space", [0, 500, 4096, 9000])
@@ -413,10 +479,15 @@ def test_on_a_full_disk_nothing_is_granted(used: Dataset) -> None:
     assert "the disk" in found["charge"][1]
     assert found["charge again"][0] == "LedgerUnavailable"
     assert "it failed before" in found["charge again"][1]
-    assert "Nothing more is granted here; mend the cause and open a new session." in found["charge again"][1]
+    assert (
+        "Nothing more is granted here; mend the cause and open a new session."
+        in found["charge again"][1]
+    )
     with Ledger.open(used) as ledger:
         assert ledger.verify()
-        assert [(p.receipt.request_id, p.status) for p in ledger.payments][2:] == [("stranger", "unanswered")]
+        assert [(p.receipt.request_id, p.status) for p in ledger.payments][2:] == [
+            ("stranger", "unanswered")
+        ]
         pay(ledger, "with space again", "1/10", b"x" * 4 * space)
 
 
@@ -426,9 +497,13 @@ def test_a_ledger_that_is_gone_is_never_replaced_by_a_new_one(used: Dataset) -> 
         with untouched(at(used).parent):
             error = refusal(lambda: Ledger.open(used))
         assert isinstance(error, LedgerUnavailable)
-        assert re.fullmatch(r"it is gone: when it was last used here it had [45] entries", error.rule)
+        assert re.fullmatch(
+            r"it is gone: when it was last used here it had [45] entries", error.rule
+        )
         assert error.hint.startswith("Put it back; nothing is granted without it.")
-        assert error.hint.endswith("If that is as it should be, let the owner run `sordino ledger accept`.")
+        assert error.hint.endswith(
+            "If that is as it should be, let the owner run `sordino ledger accept`."
+        )
     with Ledger.accept(used) as ledger:
         kinds = [json.loads(line) for line in ledger.export()]
         assert [entry["kind"] for entry in kinds] == ["declare", "accept"]
@@ -466,8 +541,12 @@ def test_an_old_copy_put_back_is_refused_until_the_owner_accepts_it(used: Datase
         assert [payment.receipt.request_id for payment in ledger.payments] == ["first", "second"]
 
 
-@pytest.mark.parametrize("way", ["link to the file", "link to the folder", "dots", "moved", "moved with its declaration"])
-def test_an_old_copy_is_refused_whatever_it_is_called(way: str, used: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "way", ["link to the file", "link to the folder", "dots", "moved", "moved with its declaration"]
+)
+def test_an_old_copy_is_refused_whatever_it_is_called(
+    way: str, used: Dataset, tmp_path: Path
+) -> None:
     # once a bug: notes were looked up by the path as it was written, and those on the same ledger elsewhere not compared
     _old_copy(used)
     folder, place = at(used).parent, None
@@ -516,12 +595,17 @@ def test_a_copy_used_beside_the_original_is_refused(used: Dataset, tmp_path: Pat
     copy = Dataset.load(tmp_path / "copy" / "visits.toml")
     error = refusal(lambda: Ledger.open(copy))
     assert isinstance(error, LedgerMismatch)
-    assert error.rule == f"it is a copy of the one at {at(used)}, and two copies would spend the budget twice"
+    assert (
+        error.rule
+        == f"it is a copy of the one at {at(used)}, and two copies would spend the budget twice"
+    )
     assert error.hint.startswith("Use that one, or remove it.")
     Ledger.open(used).close()
     with Ledger.accept(copy) as ledger:
         pay(ledger, "on the copy", "1/10", b"x")
-    assert isinstance(refusal(lambda: Ledger.open(used)), LedgerMismatch | LedgerDamaged)  # one of the two, never both
+    assert isinstance(
+        refusal(lambda: Ledger.open(used)), LedgerMismatch | LedgerDamaged
+    )  # one of the two, never both
 
 
 def test_an_acceptance_that_fails_accepts_nothing(used: Dataset) -> None:
@@ -537,7 +621,10 @@ def test_an_acceptance_that_fails_accepts_nothing(used: Dataset) -> None:
 
 def test_the_same_data_under_two_ledgers_are_warned_about(used: Dataset, tmp_path: Path) -> None:
     again = declare(at(used).parent, name="again")
-    with pytest.warns(LedgerWarning, match=f"also guarded by the ledger {re.escape(str(at(used)))}: their budgets add up"):
+    with pytest.warns(
+        LedgerWarning,
+        match=f"also guarded by the ledger {re.escape(str(at(used)))}: their budgets add up",
+    ):
         Ledger.open(again).close()
     shutil.copytree(at(used).parent, tmp_path / "copy", ignore=shutil.ignore_patterns("*.ledger"))
     with pytest.warns(LedgerWarning, match="their budgets add up. Use one ledger for one table"):
@@ -552,7 +639,9 @@ def test_the_same_data_in_a_file_and_in_postgres_are_warned_about(
     # once a bug, the other way round: of ledgers in PostgreSQL it was taken for granted that they are gone
     with pytest.warns(LedgerWarning, match="their budgets add up"):
         Ledger.open(used, postgres_address).close()
-    with pytest.warns(LedgerWarning, match=r"also guarded by the ledger postgresql://.*their budgets add up"):
+    with pytest.warns(
+        LedgerWarning, match=r"also guarded by the ledger postgresql://.*their budgets add up"
+    ):
         Ledger.open(used).close()
 
 
@@ -560,8 +649,14 @@ def test_another_budget_is_refused_until_the_owner_declares_it(used: Dataset) ->
     other = declare(at(used).parent, 2)
     error = refusal(lambda: so.Session(other))
     assert isinstance(error, LedgerMismatch)
-    assert error.rule == "it holds a budget of epsilon 1, delta 0, and the declaration says epsilon 2, delta 0"
-    assert error.hint == "Declare the recorded budget, or let the owner put the new one in force: sordino budget set."
+    assert (
+        error.rule
+        == "it holds a budget of epsilon 1, delta 0, and the declaration says epsilon 2, delta 0"
+    )
+    assert (
+        error.hint
+        == "Declare the recorded budget, or let the owner put the new one in force: sordino budget set."
+    )
     with Ledger.open(other, as_declared=False) as ledger:
         assert ledger.declare(terms(other, 2))
     with so.Session(other) as session:
@@ -630,7 +725,10 @@ def test_notes_that_are_none_do_not_matter(note: str, used: Dataset, own_state: 
 
 def test_an_older_note_never_replaces_a_newer_one() -> None:
     # once a bug: it did if the data had changed in between
-    newer, older = Seen("here", "x", 11, "h", {"visits": "new"}), Seen("here", "x", 10, "g", {"visits": "old"})
+    newer, older = (
+        Seen("here", "x", 11, "h", {"visits": "new"}),
+        Seen("here", "x", 10, "g", {"visits": "old"}),
+    )
     for first, second in ((newer, older), (older, newer)):
         Witness().forget("here")
         Witness().remember(first)
@@ -683,7 +781,14 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
             ledger.terms,
             ledger.meter(),
         ]
-        given = [answer.to_json(), answer, answer.receipt, vars(answer.receipt), session.receipts, session.remaining]
+        given = [
+            answer.to_json(),
+            answer,
+            answer.receipt,
+            vars(answer.receipt),
+            session.receipts,
+            session.remaining,
+        ]
         for request, amount in (("shown", 1), ("much", 9)):
             with pytest.raises(SordinoError) as caught:
                 pay(ledger, request, amount)
@@ -696,7 +801,9 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
     for form in (key, key.hex().encode(), key[:16].hex().encode(), repr(key)[2:-1].encode()):
         assert form not in shown
     assert sources.encode() in shown  # in the entries, keyed
-    assert sources not in "".join(f"{thing} {thing!r}" for thing in given)  # not in what analysts get
+    assert sources not in "".join(
+        f"{thing} {thing!r}" for thing in given
+    )  # not in what analysts get
 
 
 def test_what_is_closed_can_still_be_shown(dataset: Dataset) -> None:
@@ -707,8 +814,12 @@ def test_what_is_closed_can_still_be_shown(dataset: Dataset) -> None:
     assert "visits.ledger" in repr(session.ledger)
 
 
-@pytest.mark.parametrize("amount", [Fraction(1, 3**10_000), Fraction(1, 10**5000), Fraction(10**4000, 10**5000 + 1)])
-def test_a_charge_with_any_number_of_digits_is_counted_in_full(amount: Fraction, used: Dataset) -> None:
+@pytest.mark.parametrize(
+    "amount", [Fraction(1, 3**10_000), Fraction(1, 10**5000), Fraction(10**4000, 10**5000 + 1)]
+)
+def test_a_charge_with_any_number_of_digits_is_counted_in_full(
+    amount: Fraction, used: Dataset
+) -> None:
     with Ledger.open(used) as ledger:
         before = spent(ledger)
         pay(ledger, "fine", amount, b"x")
@@ -731,12 +842,18 @@ def test_after_it_is_closed_nothing_is_granted(used: Dataset) -> None:
     ledger = Ledger.open(used)
     ledger.close()
     ledger.close()
-    for call in (lambda: pay(ledger, "late", "1/10"), lambda: ledger.payments, lambda: ledger.stored(Request("first", "q"))):
+    for call in (
+        lambda: pay(ledger, "late", "1/10"),
+        lambda: ledger.payments,
+        lambda: ledger.stored(Request("first", "q")),
+    ):
         error = refusal(call)
         assert (error.rule, error.hint) == ("it is closed", "Open a new session.")
 
 
-@pytest.mark.parametrize("name", ["", " ", "a ", " a", "x" * 201, "a\nb", "\0", "\ud800", 5, None, b"a"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "a ", " a", "x" * 201, "a\nb", "\0", "\ud800", 5, None, b"a"]
+)
 def test_requests_and_analysts_have_short_names(name: Any, dataset: Dataset) -> None:
     with Ledger.open(dataset) as ledger:
         with pytest.raises(InvalidInput):

@@ -65,7 +65,11 @@ def used(dataset: Dataset, place: str | None = None, charges: int = 20) -> None:
         pay(ledger, "never", "1/9")
         for i in range(charges):
             receipt = pay(
-                ledger, f"r{i}", Fraction(1, i + 2), None if i % 3 else f"answer {i}".encode(), (None, "ana", "bob")[i % 3]
+                ledger,
+                f"r{i}",
+                Fraction(1, i + 2),
+                None if i % 3 else f"answer {i}".encode(),
+                (None, "ana", "bob")[i % 3],
             )
             if i % 3 == 1:
                 ledger.forfeit(receipt)
@@ -116,30 +120,41 @@ def test_a_ledger_opened_at_a_checkpoint_says_the_same(
                 assert whole.recent(4, who) == resumed.recent(4, who)
             assert whole.recent(999) == resumed.recent(999) == whole.payments
             for payment in whole.payments:
-                assert resumed.payment(payment.receipt.request_id, payment.receipt.analyst) == payment
+                assert (
+                    resumed.payment(payment.receipt.request_id, payment.receipt.analyst) == payment
+                )
                 assert resumed._journal.holds(payment.receipt.link)
                 assert not resumed._journal.holds(payment.receipt.link._replace(hash="0" * 64))
             assert told(resumed) == told(whole)
             assert resumed.verify(whole.anchor())
 
 
-def test_old_requests_are_answered_again_or_refused_and_never_charged_twice(dataset: Dataset, place: str) -> None:
+def test_old_requests_are_answered_again_or_refused_and_never_charged_twice(
+    dataset: Dataset, place: str
+) -> None:
     used(dataset, place)
     with Ledger.open(dataset, place) as ledger:
         spent = ledger.spent
         assert ledger._journal.state.payment(request_key("ana", "late")) is None
         paid = ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana"))
         assert paid.answer == b"late, but there"
-        analysts = {payment.receipt.request_id: payment.receipt.analyst for payment in ledger.recent(999)}
+        analysts = {
+            payment.receipt.request_id: payment.receipt.analyst for payment in ledger.recent(999)
+        }
         for request, amount in (("never", "1/9"), ("r1", "1/3"), ("late", "1/7")):
             with pytest.raises(RequestRefused):
-                ledger.charge(pure(amount), Request(request, "SELECT 'something else'", "epsilon", analysts[request]))
+                ledger.charge(
+                    pure(amount),
+                    Request(request, "SELECT 'something else'", "epsilon", analysts[request]),
+                )
         with pytest.raises(RequestRefused):
             ledger.store(paid.receipt, b"twice")
         assert ledger.spent == spent
 
 
-def test_opening_reads_the_last_entries_only(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_reads_the_last_entries_only(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used(dataset, charges=100)
     with Ledger.open(dataset) as ledger:  # so that the late answer is behind a checkpoint, too
         for i in range(2 * FEW):
@@ -148,7 +163,9 @@ def test_opening_reads_the_last_entries_only(dataset: Dataset, monkeypatch: pyte
     with Ledger.open(dataset) as ledger:
         ledger.meter("ana")
         pay(ledger, "new", "1/3", b"x", "ana")
-        assert {number for number in seen if number < ledger._journal.state.start.sequence - 2 * FEW} == {1}
+        assert {
+            number for number in seen if number < ledger._journal.state.start.sequence - 2 * FEW
+        } == {1}
         assert len(seen) < 12 * FEW
         seen.clear()
         ledger.payment("r50", "bob")
@@ -167,10 +184,14 @@ def test_without_notes_all_is_read(dataset: Dataset, monkeypatch: pytest.MonkeyP
 def _forged(path: Path, number: int, change: Any) -> None:
     """Change the facts of an entry, and make the chain whole again."""
     with edited(path) as connection:
-        text = connection.execute("SELECT text FROM entries WHERE sequence = ?", (number,)).fetchone()[0]
+        text = connection.execute(
+            "SELECT text FROM entries WHERE sequence = ?", (number,)
+        ).fetchone()[0]
         fields = json.loads(text)
         change(fields["facts"])
-        connection.execute("UPDATE entries SET text = ? WHERE sequence = ?", (canonical(fields), number))
+        connection.execute(
+            "UPDATE entries SET text = ? WHERE sequence = ?", (canonical(fields), number)
+        )
         relinked(connection)
 
 
@@ -195,7 +216,9 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("noted", first_of(1, ["all", "before", "nothing"]))
-def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_checkpoint_is_found(
+    dataset: Dataset, change: Any, noted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By a machine that has seen it, by one that was there before it, and by one that never was."""
     path = used_file(dataset, charges=4)
     note = Witness().recall(str(path))
@@ -203,7 +226,11 @@ def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str,
     with Ledger.open(dataset) as ledger:
         for i in range(20):
             pay(ledger, f"more {i}", "1/50", b"x", "ana")
-        last = max(row.sequence for row in ledger._journal.store.rows() if '"kind":"checkpoint"' in row.text)
+        last = max(
+            row.sequence
+            for row in ledger._journal.store.rows()
+            if '"kind":"checkpoint"' in row.text
+        )
     assert last > used_more + FEW
     if noted != "all":
         Witness().forget(str(path))
@@ -216,7 +243,9 @@ def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str,
         assert not verify_store(store)
 
 
-def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(dataset: Dataset) -> None:
+def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(
+    dataset: Dataset,
+) -> None:
     """Every entry before the checkpoint: opening does not look at it, its sums stand, and whoever reads it notices."""
     path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
@@ -232,7 +261,10 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
         fields["facts"]["charge"]["pure"] = "0"
         text = canonical(fields)
         with edited(path) as connection:
-            connection.execute("UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (text, digest(text), number))
+            connection.execute(
+                "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?",
+                (text, digest(text), number),
+            )
         with Ledger.open(dataset) as ledger:
             assert ledger.spent == spent
             assert not ledger.verify()
@@ -249,7 +281,9 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
         start = ledger._journal.state.start.sequence
         rows = [row for row in ledger._journal.store.rows() if row.sequence <= start]
         number, facts = next(
-            (row.sequence, json.loads(row.text)["facts"]) for row in reversed(rows) if '"kind":"charge"' in row.text
+            (row.sequence, json.loads(row.text)["facts"])
+            for row in reversed(rows)
+            if '"kind":"charge"' in row.text
         )
         with edited(path) as connection:
             last = rows[number - 2].hash
@@ -258,12 +292,17 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
                 if row.sequence == number:
                     fields["facts"]["charge"]["pure"] = "0"
                 text, last = canonical(fields), digest(canonical(fields))
-                connection.execute("UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (text, last, row.sequence))
+                connection.execute(
+                    "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?",
+                    (text, last, row.sequence),
+                )
         with pytest.raises(LedgerDamaged):
             ledger.payment(facts["request"], facts["analyst"])
 
 
-def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp_path: Path) -> None:
+def test_an_older_copy_is_found_also_before_its_checkpoint(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     path = used_file(dataset, charges=4)
     shutil.copy(path, tmp_path / "old")
     with Ledger.open(dataset) as ledger:
@@ -274,7 +313,9 @@ def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp
         Ledger.open(dataset)
 
 
-def test_a_ledger_from_before_checkpoints_opens_and_gets_one(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_from_before_checkpoints_opens_and_gets_one(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(past, "EVERY", 10**9)
     used(dataset)
     with Ledger.open(dataset) as ledger:
@@ -289,7 +330,9 @@ def test_a_ledger_from_before_checkpoints_opens_and_gets_one(dataset: Dataset, m
         assert told(ledger).payments[:-1] == before.payments
 
 
-def test_a_checkpoint_and_its_entry_are_one_transaction(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_and_its_entry_are_one_transaction(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Ledger.open(dataset) as ledger:
         for i in range(FEW - 1):
             pay(ledger, f"r{i}", "1/50")
@@ -312,7 +355,9 @@ def test_a_checkpoint_and_its_entry_are_one_transaction(dataset: Dataset, monkey
         assert ledger.verify()
 
 
-def test_a_ledger_in_memory_has_checkpoints_too(monkeypatch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+def test_a_ledger_in_memory_has_checkpoints_too(
+    monkeypatch: pytest.MonkeyPatch, dataset: Dataset
+) -> None:
     with Ledger(MemoryStore(*first_entry(Terms.of(dataset)))) as ledger:
         for i in range(3 * FEW):
             pay(ledger, f"r{i}", "1/50", b"x")
@@ -335,7 +380,9 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
     connection.execute("BEGIN")
 
     def add(kind: str, facts: dict[str, Any], request: str | None = None) -> Entry:
-        entry = Entry(state.link.sequence + 1, state.link.hash, kind, "2026-11-16T00:00:00+00:00", facts)
+        entry = Entry(
+            state.link.sequence + 1, state.link.hash, kind, "2026-11-16T00:00:00+00:00", facts
+        )
         row = entry.row
         state.read(entry, row.hash)
         state.hashes.clear()
@@ -349,13 +396,19 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
             add("checkpoint", state.summary())
             state.payments.clear()
             state.requests.clear()
-        asked = Request(f"request {digest(str(i))}", f"SELECT COUNT(*) AS n FROM visits WHERE age >= {i % 90}", "epsilon")
+        asked = Request(
+            f"request {digest(str(i))}",
+            f"SELECT COUNT(*) AS n FROM visits WHERE age >= {i % 90}",
+            "epsilon",
+        )
         facts = {
             "request": asked.id, "body": asked.body, "question": asked.question, "offer": asked.offer, "analyst": None,
             "charge": amounts[i % 49], "sources": {"visits": "a" * 32},
         }  # fmt: skip
         number = add("charge", facts, asked.id).sequence
-        settled = add("answer", {"charge": number, "answer": digest(answer), "size": len(answer)}).sequence
+        settled = add(
+            "answer", {"charge": number, "answer": digest(answer), "size": len(answer)}
+        ).sequence
         connection.execute("INSERT INTO answers VALUES (?, ?)", (settled, answer))
     connection.execute("UPDATE head SET sequence = ?, hash = ?", state.link)
     connection.execute("COMMIT")
@@ -366,7 +419,9 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_million_charges_open_within_a_second(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_million_charges_open_within_a_second(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(past, "EVERY", 1024)
     long_ledger(dataset, 1_000_000)
     times: list[float] = []
@@ -384,7 +439,9 @@ def test_ids_of_an_older_sordino_are_found_and_hinder_nobody(dataset: Dataset) -
     """Before ids belonged to analysts, rows were kept under the id alone."""
     path = used_file(dataset)
     with edited(path) as connection:
-        connection.execute("UPDATE entries SET request = substr(request, instr(request, char(31)) + 1)")
+        connection.execute(
+            "UPDATE entries SET request = substr(request, instr(request, char(31)) + 1)"
+        )
     with Ledger.open(dataset) as ledger:
         assert ledger._journal.state.start.sequence > FEW
         assert ledger.verify()
@@ -394,7 +451,13 @@ def test_ids_of_an_older_sordino_are_found_and_hinder_nobody(dataset: Dataset) -
             assert found is not None
             assert found.receipt == receipt
         assert ledger.payment("late", "bob") is None
-        assert ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana")).answer == b"late, but there"
+        assert (
+            ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana")).answer
+            == b"late, but there"
+        )
         assert ledger.spent == spent
-        assert ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "bob")).answer is None
+        assert (
+            ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "bob")).answer
+            is None
+        )
         assert ledger.verify()

@@ -21,14 +21,21 @@ from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Receipt
 
 SOURCE = Path(sordino.__file__).parent
-NOW, EARLIER, LATER = "2026-03-29T01:59:59+00:00", "2025-03-29T01:59:59+00:00", "2027-03-29T01:59:59+00:00"
+NOW, EARLIER, LATER = (
+    "2026-03-29T01:59:59+00:00",
+    "2025-03-29T01:59:59+00:00",
+    "2027-03-29T01:59:59+00:00",
+)
 CLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "frozen": lambda: repeat(NOW),
     "before the epoch": lambda: repeat("1969-12-31T23:59:59+00:00"),
     "at the end of time": lambda: repeat("9999-12-31T23:59:59+00:00"),
     "broken": lambda: repeat("no time at all"),
     "backwards": lambda: (f"20{99 - i % 80}-01-01T00:00:00+00:00" for i in chain(range(10**6))),
-    **{f"back a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(EARLIER)) for n in range(1, 15)},  # type: ignore[misc]
+    **{
+        f"back a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(EARLIER))
+        for n in range(1, 15)
+    },  # type: ignore[misc]
     **{f"on a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(LATER)) for n in range(1, 15)},  # type: ignore[misc]
     "to and fro": lambda: chain.from_iterable(repeat((LATER, EARLIER, NOW))),
 }
@@ -94,16 +101,28 @@ def test_files_of_another_time_are_the_same_files(tmp_path: Path) -> None:
 def test_a_time_is_written_once_and_decides_nothing() -> None:
     """One function reads the clock, and the only use of a stored time is to be shown."""
     clocks, uses = set(), set()
-    for path in [*sorted((SOURCE / "ledger").glob("*.py")), SOURCE / "session.py", SOURCE / "accounting" / "filters.py"]:
+    for path in [
+        *sorted((SOURCE / "ledger").glob("*.py")),
+        SOURCE / "session.py",
+        SOURCE / "accounting" / "filters.py",
+    ]:
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.ImportFrom(module="time" | "calendar" | "datetime" as name, names=names):
                     clocks |= {(path.name, f"{name}.{each.name}") for each in names}
-                case ast.Attribute(value=ast.Name(id="time" | "calendar" | "datetime" as name), attr=attribute):
+                case ast.Attribute(
+                    value=ast.Name(id="time" | "calendar" | "datetime" as name), attr=attribute
+                ):
                     clocks.add((path.name, f"{name}.{attribute}"))
-                case ast.Attribute(attr="time" | "st_mtime_ns" | "st_mtime" | "st_ctime" | "st_atime" as name):
+                case ast.Attribute(
+                    attr="time" | "st_mtime_ns" | "st_mtime" | "st_ctime" | "st_atime" as name
+                ):
                     uses.add((path.name, name))
-    clocks -= {("sqlite.py", "time.sleep"), ("chain.py", "datetime.UTC"), ("chain.py", "datetime.datetime")}
+    clocks -= {
+        ("sqlite.py", "time.sleep"),
+        ("chain.py", "datetime.UTC"),
+        ("chain.py", "datetime.datetime"),
+    }
     assert clocks == {("chain.py", "datetime.now")}
     # a text that goes from an entry to its receipt and its leaf; and whether a source must be read again
     shown = {("chain.py", "time"), ("state.py", "time"), ("public_log.py", "time")}

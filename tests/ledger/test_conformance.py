@@ -66,7 +66,9 @@ def data(epsilon: int | Fraction = 1, unit: str = "row") -> Dataset:
 class Home:
     """A place for one ledger: how to open it, and how to reach into it past the ledger."""
 
-    tables: Mapping[str, str] = MappingProxyType({name: name for name in ("entries", "answers", "head", "secret")})
+    tables: Mapping[str, str] = MappingProxyType(
+        {name: name for name in ("entries", "answers", "head", "secret")}
+    )
     own = "1 = 1"
 
     def __init__(self, place: str | None = None) -> None:
@@ -114,7 +116,9 @@ class SqliteHome(Home):
 
     def force(self, statement: str, *values: object) -> None:
         with closing(sqlite3.connect(str(self.place))) as connection, connection:
-            triggers = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+            triggers = connection.execute(
+                "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+            ).fetchall()
             for name, _ in triggers:
                 connection.execute(f"DROP TRIGGER {name}")
             assert connection.execute(self.filled(statement), values).rowcount == 1
@@ -126,7 +130,9 @@ class PostgresHome(Home):
     tables = MappingProxyType(
         {
             name: f"sordino.{table}"
-            for name, table in zip(Home.tables, ("entries", "answers", "heads", "secrets"), strict=True)
+            for name, table in zip(
+                Home.tables, ("entries", "answers", "heads", "secrets"), strict=True
+            )
         }
     )
 
@@ -145,7 +151,9 @@ class PostgresHome(Home):
     def force(self, statement: str, *values: object) -> None:
         with self.server.connect(self.database) as connection:
             connection.execute("SET session_replication_role = replica")
-            assert connection.execute(self.filled(statement).replace("?", "%s"), values).rowcount == 1
+            assert (
+                connection.execute(self.filled(statement).replace("?", "%s"), values).rowcount == 1
+            )
 
 
 def settle(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Home]:
@@ -176,21 +184,35 @@ def entries(ledger: Ledger) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.export()]
 
 
-def ask(id_: str, question: str = "SELECT 1", offer: str = "epsilon", analyst: str | None = None) -> Request:
+def ask(
+    id_: str, question: str = "SELECT 1", offer: str = "epsilon", analyst: str | None = None
+) -> Request:
     return Request(id_, question, offer, analyst)
 
 
 def test_a_charge_has_a_receipt_and_then_an_answer(home: Home) -> None:
     ledger = home.ledger()
-    paid = ledger.charge(pure("1/4"), ask("march", "SELECT COUNT(*) AS n FROM visits", analyst="ana"))
+    paid = ledger.charge(
+        pure("1/4"), ask("march", "SELECT COUNT(*) AS n FROM visits", analyst="ana")
+    )
     assert paid.answer is None
     receipt = paid.receipt
-    assert (receipt.number, receipt.charge, receipt.request_id, receipt.analyst) == (2, pure("1/4"), "march", "ana")
+    assert (receipt.number, receipt.charge, receipt.request_id, receipt.analyst) == (
+        2,
+        pure("1/4"),
+        "march",
+        "ana",
+    )
     assert receipt.question == "SELECT COUNT(*) AS n FROM visits"
     assert (receipt.number, receipt.hash) == ledger.anchor().link
     ledger.store(receipt, b"42")
     (payment,) = ledger.payments
-    assert (payment.receipt, payment.status, payment.settled, payment.answer) == (receipt, "answered", 3, digest(b"42"))
+    assert (payment.receipt, payment.status, payment.settled, payment.answer) == (
+        receipt,
+        "answered",
+        3,
+        digest(b"42"),
+    )
     assert [entry["kind"] for entry in entries(ledger)] == ["declare", "charge", "answer"]
     assert ledger.meter().remaining.pure == Fraction(3, 4)
     assert ledger.forfeited == 0
@@ -211,7 +233,9 @@ def test_a_repeated_request_gets_the_same_bytes_and_is_charged_once(home: Home) 
     assert ledger.stored(ask("b")) is None
 
 
-@pytest.mark.parametrize("other", [ask("a", "SELECT 2"), ask("a", offer="error"), ask("a", "SELECT 1epsilon", "")])
+@pytest.mark.parametrize(
+    "other", [ask("a", "SELECT 2"), ask("a", offer="error"), ask("a", "SELECT 1epsilon", "")]
+)
 def test_an_id_stands_for_one_question_and_price(home: Home, other: Request) -> None:
     ledger = home.ledger()
     ledger.store(ledger.charge(pure("1/4"), ask("a")).receipt, b"42")
@@ -277,7 +301,9 @@ def test_a_forfeited_charge_stays_spent_and_cannot_be_answered(home: Home) -> No
 def test_a_charge_is_answered_once_and_by_its_own_receipt(home: Home) -> None:
     ledger = home.ledger()
     receipt = ledger.charge(pure("1/4"), ask("a")).receipt
-    foreign = Receipt(receipt.number, receipt.charge, receipt.question, receipt.request_id, hash="0" * 64)
+    foreign = Receipt(
+        receipt.number, receipt.charge, receipt.question, receipt.request_id, hash="0" * 64
+    )
     with pytest.raises(RequestRefused, match="not open"):
         ledger.store(foreign, b"forged")
     ledger.store(receipt, b"first")
@@ -367,13 +393,21 @@ def test_another_budget_is_put_in_force_by_an_entry(home: Home) -> None:
     assert ledger.declare(terms(data(), 1))  # below what was spent: nothing more is granted
     with pytest.raises(BudgetExceeded):
         pay(ledger, "c", Fraction(1, 10**9))
-    assert [entry["kind"] for entry in entries(ledger)] == ["declare", "charge", "declare", "charge", "declare"]
+    assert [entry["kind"] for entry in entries(ledger)] == [
+        "declare",
+        "charge",
+        "declare",
+        "charge",
+        "declare",
+    ]
     assert ledger.verify()
 
 
 def test_a_declaration_with_another_budget_is_refused_until_it_is_in_force(lasting: Home) -> None:
     lasting.ledger().close()
-    with pytest.raises(LedgerMismatch, match=r"holds a budget of epsilon 1, .*declaration says epsilon 2"):
+    with pytest.raises(
+        LedgerMismatch, match=r"holds a budget of epsilon 1, .*declaration says epsilon 2"
+    ):
         lasting.ledger(data(2))
     lasting.ledger(data(2), as_declared=False).declare(Terms.of(data(2)))
     assert lasting.ledger(data(2)).meter().remaining.pure == 2
@@ -419,7 +453,9 @@ def test_an_export_can_be_verified_by_whoever_has_the_anchor(home: Home) -> None
     assert not verify_rows(rows[:-1], anchor)
     assert not verify_rows([*rows[:2], *rows[3:]], anchor)
     lines[1] = lines[1].replace("1/4", "1/5")
-    assert not verify_rows([Row(number, line, digest(line)) for number, line in enumerate(lines, 1)], anchor)
+    assert not verify_rows(
+        [Row(number, line, digest(line)) for number, line in enumerate(lines, 1)], anchor
+    )
     assert all(name not in "".join(lines) for name in ("password", str(home.place)))
 
 
@@ -452,7 +488,9 @@ def test_half_a_surrogate_pair_is_refused_before_it_is_charged(home: Home) -> No
         ledger.charge(pure("1/4"), ask("a", "lone \ud800"))
     assert ledger.payments == ()
     receipt = pay(ledger, "a", "1/4")
-    ledger.store(receipt, "lone \ud800".encode(errors="surrogatepass"))  # an answer is bytes, whatever they mean
+    ledger.store(
+        receipt, "lone \ud800".encode(errors="surrogatepass")
+    )  # an answer is bytes, whatever they mean
     assert ledger.verify()
 
 
@@ -528,7 +566,9 @@ def outcome(call: Callable[[], object]) -> str:
 def test_threads_share_one_ledger(home: Home) -> None:
     ledger = home.ledger()
     with ThreadPoolExecutor(16) as pool:
-        found = Counter(pool.map(lambda i: outcome(lambda: pay(ledger, f"{i}", "1/5", b"42")), range(16)))
+        found = Counter(
+            pool.map(lambda i: outcome(lambda: pay(ledger, f"{i}", "1/5", b"42")), range(16))
+        )
     assert found == {"granted": 5, "refused": 11}
     assert ledger.verify()
 
@@ -536,7 +576,9 @@ def test_threads_share_one_ledger(home: Home) -> None:
 def test_threads_with_ledgers_of_their_own_share_one_budget(lasting: Home) -> None:
     ledgers = [lasting.ledger() for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        found = Counter(pool.map(lambda i: outcome(lambda: pay(ledgers[i], f"{i}", "1/3", b"42")), range(8)))
+        found = Counter(
+            pool.map(lambda i: outcome(lambda: pay(ledgers[i], f"{i}", "1/3", b"42")), range(8))
+        )
     assert found == {"granted": 3, "refused": 5}
     assert spent(ledgers[0]) == 1
     assert ledgers[0].verify()
@@ -582,7 +624,9 @@ def test_a_second_writer_waits_for_the_first(lasting: Home) -> None:
     assert ledger.verify()
 
 
-def test_a_second_writer_is_refused_in_the_end(lasting: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_writer_is_refused_in_the_end(
+    lasting: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kind = "sqlite" if isinstance(lasting, SqliteHome) else "postgres"
     monkeypatch.setattr(import_module(f"sordino.ledger.{kind}"), "PATIENCE", 0.05)
     store, ledger = lasting.store(), lasting.ledger()
@@ -667,7 +711,9 @@ def test_a_ledger_that_is_gone_is_not_made_anew(lasting: Home) -> None:
             lasting.force(f"DELETE FROM {{{table}}} WHERE {{own}}")
         for number in (1, 2):
             lasting.force("DELETE FROM {entries} WHERE {own} AND sequence = ?", number)
-    with pytest.raises(LedgerUnavailable, match="it is gone: when it was last used here it had 2 entries"):
+    with pytest.raises(
+        LedgerUnavailable, match="it is gone: when it was last used here it had 2 entries"
+    ):
         lasting.ledger()
     with Ledger.accept(data(), lasting.place) as ledger:  # as the owner, who answers for it
         assert [entry["kind"] for entry in entries(ledger)] == ["declare", "accept"]
@@ -675,18 +721,25 @@ def test_a_ledger_that_is_gone_is_not_made_anew(lasting: Home) -> None:
         assert ledger.verify()
 
 
-@pytest.mark.parametrize("statement", ["UPDATE {t} SET sequence = 9", "DELETE FROM {t}", "DELETE FROM {t} WHERE {own}"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE {t} SET sequence = 9", "DELETE FROM {t}", "DELETE FROM {t} WHERE {own}"]
+)
 @pytest.mark.parametrize("table", ["entries", "answers"])
 def test_the_database_itself_only_appends(lasting: Home, table: str, statement: str) -> None:
     ledger = lasting.ledger()
     pay(ledger, "a", "1/2", b"42")
-    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.RaiseException), match="only ever appended to"):
+    with pytest.raises(
+        (sqlite3.IntegrityError, psycopg.errors.RaiseException), match="only ever appended to"
+    ):
         lasting.run(statement.replace("{t}", f"{{{table}}}"))
     assert ledger.verify()
 
 
 EDITS = {
-    "a cheaper charge": ("UPDATE {entries} SET text = replace(text, '1/2', '1/9') WHERE {own} AND sequence = ?", 2),
+    "a cheaper charge": (
+        "UPDATE {entries} SET text = replace(text, '1/2', '1/9') WHERE {own} AND sequence = ?",
+        2,
+    ),
     "another hash": ("UPDATE {entries} SET hash = '0' WHERE {own} AND sequence = ?", 2),
     "no first entry": ("DELETE FROM {entries} WHERE {own} AND sequence = ?", 1),
     "no charge": ("DELETE FROM {entries} WHERE {own} AND sequence = ?", 2),
@@ -712,14 +765,25 @@ def test_entries_edited_behind_its_back_are_found(lasting: Home, edit: tuple[str
 
 
 SECRETS = {
-    "another answer": ("UPDATE {answers} SET bytes = ? WHERE {own} AND sequence = 3", "was changed"),
-    "no answer": ("DELETE FROM {answers} WHERE {own} AND sequence = 3 AND bytes <> ?", "is missing|was changed"),
-    "another key": ("UPDATE {secret} SET key = ? WHERE {own}", "the secret of the ledger was changed"),
+    "another answer": (
+        "UPDATE {answers} SET bytes = ? WHERE {own} AND sequence = 3",
+        "was changed",
+    ),
+    "no answer": (
+        "DELETE FROM {answers} WHERE {own} AND sequence = 3 AND bytes <> ?",
+        "is missing|was changed",
+    ),
+    "another key": (
+        "UPDATE {secret} SET key = ? WHERE {own}",
+        "the secret of the ledger was changed",
+    ),
 }
 
 
 @pytest.mark.parametrize(("statement", "said"), SECRETS.values(), ids=SECRETS.keys())
-def test_answers_and_secrets_edited_behind_its_back_are_found(lasting: Home, statement: str, said: str) -> None:
+def test_answers_and_secrets_edited_behind_its_back_are_found(
+    lasting: Home, statement: str, said: str
+) -> None:
     ledger = lasting.ledger()
     pay(ledger, "a", "1/2", b"42")
     lasting.force(statement, b"forged")
@@ -756,7 +820,10 @@ def test_a_newer_form_is_refused(kind: str, tmp_path: Path, request: pytest.Fixt
     place.ledger()
     place.close()
     place.run(newer)
-    with pytest.raises(LedgerUnavailable, match=r"form 2, and this version of Sordino knows form 1\. Use the newer Sordino"):
+    with pytest.raises(
+        LedgerUnavailable,
+        match=r"form 2, and this version of Sordino knows form 1\. Use the newer Sordino",
+    ):
         place.ledger()
 
 

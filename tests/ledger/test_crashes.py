@@ -22,7 +22,18 @@ from unittest import mock
 import psycopg
 import pytest
 
-from ledger.oracle import CAP, BareAsker, Client, Findings, SessionAsker, judge, own_state, prepared, price, quick_folder
+from ledger.oracle import (
+    CAP,
+    BareAsker,
+    Client,
+    Findings,
+    SessionAsker,
+    judge,
+    own_state,
+    prepared,
+    price,
+    quick_folder,
+)
 from ledger.postgres_server import PostgresServer
 from ledger.zygote import BUGS, Death, Job, Kind, Zygote
 from sordino.ledger import sqlite
@@ -41,22 +52,72 @@ def around(*steps: str) -> set[str]:
 
 
 CODE = around(
-    *("catch_up", "expect_known", "remember", "_append", "stored", "charge", "store", "forfeit", "append"),
+    *(
+        "catch_up",
+        "expect_known",
+        "remember",
+        "_append",
+        "stored",
+        "charge",
+        "store",
+        "forfeit",
+        "append",
+    ),
     *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
 )
-SESSION = around("parse", "stored", "make_plan", "charge", "run", "release", "to_json", "store", "forfeit", "from_json")
+SESSION = around(
+    "parse",
+    "stored",
+    "make_plan",
+    "charge",
+    "run",
+    "release",
+    "to_json",
+    "store",
+    "forfeit",
+    "from_json",
+)
 SQL = around(
-    *("BEGIN IMMEDIATE", "COMMIT", "UPDATE head", "INSERT entries", "INSERT answers", "INSERT head", "INSERT secret"),
-    *("SELECT head", "SELECT entries", "SELECT answers", "SELECT secret", "SELECT changes", "SELECT sqlite_schema"),
+    *(
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+        "UPDATE head",
+        "INSERT entries",
+        "INSERT answers",
+        "INSERT head",
+        "INSERT secret",
+    ),
+    *(
+        "SELECT head",
+        "SELECT entries",
+        "SELECT answers",
+        "SELECT secret",
+        "SELECT changes",
+        "SELECT sqlite_schema",
+    ),
     *("CREATE entries", "CREATE answers", "CREATE head", "CREATE secret", "CREATE entries_update"),
     *("PRAGMA synchronous", "PRAGMA journal_mode", "PRAGMA integrity_check", "PRAGMA user_version"),
 )
-DISK = around("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal") | {
+DISK = around(
+    "write journal",
+    "write file",
+    "sync journal",
+    "sync file",
+    "open journal",
+    "open file",
+    "delete journal",
+) | {
     "halfway write journal",
     "halfway write file",
 }
 POSTGRES = around(
-    *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
+    *(
+        "BEGIN ISOLATION",
+        "COMMIT",
+        "UPDATE sordino.heads",
+        "SELECT sordino.heads",
+        "SELECT sordino.entries",
+    ),
     *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
 )
 LATE = 400
@@ -131,17 +192,25 @@ class Campaign:
             ready(self.server)
         with own_state(home / "state"):
             fresh = f"fresh{len(client.asked)}"
-            findings = judge(BareAsker if kind == "bare" else SessionAsker, self.place(home), client, fresh)
+            findings = judge(
+                BareAsker if kind == "bare" else SessionAsker, self.place(home), client, fresh
+            )
         self.forfeits += findings.forfeits
         self.refused += findings.refused
         self.problems += [f"{at}: {problem}" for problem in findings.problems]
         return findings
 
-    def each(self, scene: Scene, job: Job, *, once: bool, only: Container[str] | None = None) -> set[str]:
+    def each(
+        self, scene: Scene, job: Job, *, once: bool, only: Container[str] | None = None
+    ) -> set[str]:
         """Die at each failpoint of a job; `once`: at one of those with the same name. Says which names there are."""
         death, _ = self.strike(scene, job)
         assert not death.killed
-        places = [(n, name) for n, name in enumerate(death.passed, start=1) if only is None or name in only]
+        places = [
+            (n, name)
+            for n, name in enumerate(death.passed, start=1)
+            if only is None or name in only
+        ]
         if once:
             random.Random(0).shuffle(places)
             places = list({name: (number, name) for number, name in places}.values())
@@ -161,7 +230,9 @@ class Campaign:
             home, client = self.home(Scene()), Client()
             for number in range(4):
                 names = tuple(f"{name}{number}" for name in ASKED)
-                self.run(home, client, replace(job, requests=names, die_after=draw.uniform(0, usual)))
+                self.run(
+                    home, client, replace(job, requests=names, die_after=draw.uniform(0, usual))
+                )
                 self.judge(home, client, kind, "at random")
                 if self.kills >= goal:
                     break
@@ -173,7 +244,9 @@ class Campaign:
     def report(self, name: str) -> None:
         """Print the figures."""
         forfeits = f"{self.forfeits} forfeits ({self.refused} refused again)"
-        print(f"\n{name}: {self.kills} kills, {self.seen} answers seen, {forfeits}, {len(self.problems)} problems")
+        print(
+            f"\n{name}: {self.kills} kills, {self.seen} answers seen, {forfeits}, {len(self.problems)} problems"
+        )
 
 
 def ready(server: PostgresServer) -> None:
@@ -222,7 +295,9 @@ def test_a_ledger_survives_a_kill_at_each_named_failpoint(campaign: Campaign) ->
 
 
 def test_a_session_survives_a_kill_at_each_named_failpoint(campaign: Campaign) -> None:
-    names = campaign.each(Scene(), Job("", "", ASKED, "session", ("code",)), once=True, only=SESSION)
+    names = campaign.each(
+        Scene(), Job("", "", ASKED, "session", ("code",)), once=True, only=SESSION
+    )
     campaign.report("named failpoints of a session")
     assert campaign.problems == []
     assert names >= CODE | SESSION
@@ -246,7 +321,10 @@ def among(campaign: Campaign, rounds: int, seed: int) -> None:
     for number in range(rounds):
         home, client = campaign.home(Scene()), Client()
         after = (draw.uniform(0, 2 * usual), draw.uniform(0, 2 * usual), None)
-        jobs = [replace(job, requests=(f"a{i}", "same", f"!b{i}"), die_after=seconds) for i, seconds in enumerate(after)]
+        jobs = [
+            replace(job, requests=(f"a{i}", "same", f"!b{i}"), die_after=seconds)
+            for i, seconds in enumerate(after)
+        ]
         *_, last = campaign.run(home, client, *jobs)
         assert not last.killed
         campaign.judge(home, client, "bare", f"round {number}")
@@ -261,7 +339,11 @@ def test_others_go_on_when_a_process_is_killed(campaign: Campaign) -> None:
     assert campaign.seen
 
 
-@pytest.mark.parametrize("moment", [(Journal, "catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
+@pytest.mark.parametrize(
+    "moment",
+    [(Journal, "catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")],
+    ids=lambda m: m[1],
+)
 def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, str]) -> None:
     """Right after the moment another one has made the ledger, been charged and begun to write: that is no damage."""
     owner, name = moment
@@ -279,7 +361,9 @@ def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, 
                 others.append(BareAsker(place, print))
                 others[0].ask("a")
                 others[0].ledger._journal.store.begin()
-                others[0].ledger._journal.store.append(Row(4, "", ""), others[0].ledger._journal.store.head())
+                others[0].ledger._journal.store.append(
+                    Row(4, "", ""), others[0].ledger._journal.store.head()
+                )
             return found
 
         patch = mock.patch.object(owner, name, staticmethod(slow) if owner is SqliteStore else slow)
@@ -321,7 +405,12 @@ def test_a_kill_in_the_recovery_from_a_kill(campaign: Campaign) -> None:
     campaign.report("in recovery")
     assert campaign.problems == []
     assert recoveries >= 10
-    assert {"before write file", "halfway write file", "after sync file", "before delete journal"} <= set(campaign.died_at)
+    assert {
+        "before write file",
+        "halfway write file",
+        "after sync file",
+        "before delete journal",
+    } <= set(campaign.died_at)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +425,10 @@ def test_a_planted_bug_is_found(campaign: Campaign, bug: str, found: str) -> Non
     """The oracle can fail: each bug is invisible without a kill, or at once, and is found."""
     assert bug in BUGS
     campaign.each(
-        scenes(campaign.folder)["in use"], Job("", "", ("a", "a"), points=("code",), bug=bug), once=True, only=BETWEEN
+        scenes(campaign.folder)["in use"],
+        Job("", "", ("a", "a"), points=("code",), bug=bug),
+        once=True,
+        only=BETWEEN,
     )
     assert any(problem.endswith(found) for problem in campaign.problems)
 
@@ -362,7 +454,9 @@ def test_a_ledger_survives_its_postgres(in_postgres: Campaign) -> None:
     """The server is killed around the commits, and recovers; the client lives on, and is told no more than is so."""
     around = {"before COMMIT", "after COMMIT"}
     in_postgres.excused |= {"LedgerUnavailable"}
-    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=around)
+    in_postgres.each(
+        Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=around
+    )
     in_postgres.report("crashes of PostgreSQL")
     assert in_postgres.problems == []
     assert set(in_postgres.died_at) == around
@@ -380,7 +474,9 @@ def test_many_kills_with_postgres(in_postgres: Campaign) -> None:
 @pytest.mark.slow
 def test_many_crashes_of_postgres(in_postgres: Campaign) -> None:
     in_postgres.excused |= {"LedgerUnavailable"}
-    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=POSTGRES)
+    in_postgres.each(
+        Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=POSTGRES
+    )
     in_postgres.report("crashes of PostgreSQL at each named failpoint")
     assert in_postgres.problems == []
     assert set(in_postgres.died_at) == POSTGRES
@@ -391,7 +487,9 @@ def test_many_crashes_of_postgres(in_postgres: Campaign) -> None:
 @pytest.mark.parametrize("scene", ["none yet", "in use", "nearly spent"])
 def test_a_kill_at_every_failpoint(campaign: Campaign, scene: str, points: str) -> None:
     asked = ASKED if scene != "nearly spent" else ("dd", "a", "dd")
-    names = campaign.each(scenes(campaign.folder)[scene], Job("", "", asked, points=(points,)), once=False)
+    names = campaign.each(
+        scenes(campaign.folder)[scene], Job("", "", asked, points=(points,)), once=False
+    )
     campaign.report(f"every failpoint, {scene}, {points}")
     assert campaign.problems == []
     assert names <= set(campaign.died_at)
@@ -442,16 +540,22 @@ def test_a_system_call_of_the_process_fails(call: str, fault: str) -> None:
     with quick_folder() as folder:
         log = folder / "calls"
         inject = f"inject={call}:error={fault}:when={LATE}"
-        with Zygote("strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={call}", "-e", inject) as zygote:
+        with Zygote(
+            "strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={call}", "-e", inject
+        ) as zygote:
             campaign = Campaign(zygote, folder)
             campaign.excused |= {"LedgerUnavailable"}
             refused = 0
             for number in range(1, LATE):
-                death, _ = campaign.strike(Scene(), Job("", "", ("a", "c"), idle=(call, LATE - number)))
+                death, _ = campaign.strike(
+                    Scene(), Job("", "", ("a", "c"), idle=(call, LATE - number))
+                )
                 refused += bool(death.errors)
                 if log.read_text().count("(INJECTED)") < number:
                     break
-    print(f"\n{call}, {fault}: {number - 1} calls, {refused} refusals, {len(campaign.problems)} problems")
+    print(
+        f"\n{call}, {fault}: {number - 1} calls, {refused} refusals, {len(campaign.problems)} problems"
+    )
     assert campaign.problems == []
     assert 1 < number < LATE - 1
     assert refused

@@ -133,12 +133,19 @@ class Loop:
         for number in itertools.count(1):
             home = self.folder / "home"
             home.mkdir()
-            trial = Trial(str(home / "it.ledger"), self.client.copy() if OPERATIONS[operation].exists else Client())
+            trial = Trial(
+                str(home / "it.ledger"),
+                self.client.copy() if OPERATIONS[operation].exists else Client(),
+            )
             try:
-                found = list(self.suffer(home, trial, OPERATIONS[operation], Fault(kind, number, lasting)))
+                found = list(
+                    self.suffer(home, trial, OPERATIONS[operation], Fault(kind, number, lasting))
+                )
             finally:
                 shutil.rmtree(home)
-            self.problems += [f"{operation}, {kind} {number}, lasting {lasting}: {problem}" for problem in found]
+            self.problems += [
+                f"{operation}, {kind} {number}, lasting {lasting}: {problem}" for problem in found
+            ]
             if not trial.befell:
                 return
             self.faults += 1
@@ -200,7 +207,9 @@ class Loop:
     def report(self, name: str) -> None:
         """Print the figures."""
         survived = f"{self.survived.total()} harmless ({', '.join(self.survived) or 'none'})"
-        print(f"\n{name}: {self.faults} faults, {self.refused} refusals, {survived}, {len(self.problems)} problems")
+        print(
+            f"\n{name}: {self.faults} faults, {self.refused} refusals, {survived}, {len(self.problems)} problems"
+        )
 
 
 def half_written(folder: Path, content: bytes) -> dict[str, bytes]:
@@ -276,7 +285,10 @@ def test_every_operation_with_every_fault(loop: Loop, operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name", "found"),
-    [(SqliteStore, "commit", "granted after a failed delete"), (Journal, "_usable", "had failed before")],
+    [
+        (SqliteStore, "commit", "granted after a failed delete"),
+        (Journal, "_usable", "had failed before"),
+    ],
 )
 def test_a_planted_bug_is_found(loop: Loop, owner: type, name: str, found: str) -> None:
     """An error of a commit that is swallowed, and a ledger that goes on after one."""

@@ -26,7 +26,11 @@ from sordino.ledger.terms import Terms
 @pytest.fixture(params=["sqlite", "memory"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     dataset = declare(tmp_path, 1)
-    opened = Ledger.open(dataset) if request.param == "sqlite" else Ledger(MemoryStore(*first_entry(Terms.of(dataset))))
+    opened = (
+        Ledger.open(dataset)
+        if request.param == "sqlite"
+        else Ledger(MemoryStore(*first_entry(Terms.of(dataset))))
+    )
     with opened:
         yield opened
 
@@ -53,7 +57,9 @@ def together(ledger: Ledger, calls: list[Callable[[], Any]]) -> list[Any]:
     return found
 
 
-def charging(ledger: Ledger, name: str, amount: str | Fraction, analyst: str | None = None) -> Callable[[], Paid]:
+def charging(
+    ledger: Ledger, name: str, amount: str | Fraction, analyst: str | None = None
+) -> Callable[[], Paid]:
     return lambda: ledger.charge(pure(amount), Request(name, "SELECT 1", "", analyst))
 
 
@@ -84,10 +90,17 @@ def test_many_charges_are_one_commit(ledger: Ledger, commits: Counter[str]) -> N
 def test_answers_and_charges_share_a_commit(ledger: Ledger, commits: Counter[str]) -> None:
     first = [charging(ledger, f"r{i}", Fraction(1, 64))() for i in range(4)]
     commits.clear()
-    calls: list[Callable[[], Any]] = [lambda i=i: ledger.store(first[i].receipt, b"%d" % i) for i in range(4)]  # type: ignore[misc]
+    calls: list[Callable[[], Any]] = [
+        lambda i=i: ledger.store(first[i].receipt, b"%d" % i) for i in range(4)
+    ]  # type: ignore[misc]
     together(ledger, [*calls, *(charging(ledger, f"s{i}", Fraction(1, 64)) for i in range(4))])
     assert commits["commits"] == 1
-    assert [ledger.stored(Request(f"r{i}", "SELECT 1")).answer for i in range(4)] == [b"0", b"1", b"2", b"3"]  # type: ignore[union-attr]
+    assert [ledger.stored(Request(f"r{i}", "SELECT 1")).answer for i in range(4)] == [
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+    ]  # type: ignore[union-attr]
     assert ledger.verify()
 
 
@@ -194,7 +207,9 @@ def test_groups_of_two_ledgers_at_one_place_keep_one_budget(tmp_path: Path) -> N
                 except BudgetExceeded:
                     return
 
-        threads = [threading.Thread(target=ask, args=((one, other)[i % 2], f"t{i}")) for i in range(8)]
+        threads = [
+            threading.Thread(target=ask, args=((one, other)[i % 2], f"t{i}")) for i in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

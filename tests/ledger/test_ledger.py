@@ -35,10 +35,14 @@ def test_sums_stay_short_whatever_denominators_are_chosen(tmp_path: Path) -> Non
     with Ledger.open(declare(tmp_path)) as ledger:
         total = Fraction(0)
         for i in range(40):
-            amount = Fraction(1, 10**6 + 2 * i + 1) * Fraction(2**900, 3**570)  # no two have a common factor worth naming
+            amount = Fraction(1, 10**6 + 2 * i + 1) * Fraction(
+                2**900, 3**570
+            )  # no two have a common factor worth naming
             pay(ledger, f"r{i}", amount)
             total += amount
-        assert total <= spent(ledger) < total + Fraction(1, 10**60)  # rounded up, by next to nothing
+        assert (
+            total <= spent(ledger) < total + Fraction(1, 10**60)
+        )  # rounded up, by next to nothing
         assert spent(ledger).denominator.bit_length() < 400
         assert ledger.verify()
 
@@ -103,7 +107,9 @@ def test_a_ledger_in_memory_is_not_spent_twice_by_a_child() -> None:
         pay(ledger, "more", "1/100")
 
 
-def test_an_interrupt_while_entries_are_read_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_entries_are_read_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = declare(tmp_path)
     with Ledger.open(data) as one, Ledger.open(data) as other:
         for i in range(3):
@@ -154,10 +160,18 @@ AMOUNTS = [
 ]
 
 
-def forged(ledger: Ledger, *, asked: str = "q", recorded: str = "q", pure: object = "1/4") -> Verdict:
+def forged(
+    ledger: Ledger, *, asked: str = "q", recorded: str = "q", pure: object = "1/4"
+) -> Verdict:
     """What is found of a chain with one more charge: for a question, recorded as another, of an amount."""
     charge = {"pure": pure, "mu_squared": None, "rho": None, "delta": "0"}
-    facts = {"request": "r", "body": Request("r", asked).body, "question": recorded, "offer": "", "analyst": None}
+    facts = {
+        "request": "r",
+        "body": Request("r", asked).body,
+        "question": recorded,
+        "offer": "",
+        "analyst": None,
+    }
     return verify_rows(chained(ledger, ("charge", {**facts, "sources": {}, "charge": charge})))
 
 
@@ -201,7 +215,9 @@ def test_what_is_granted_is_what_was_checked(tmp_path: Path) -> None:
 def test_a_budget_off_the_grid_is_not_exceeded_by_rounding() -> None:
     """Rounded up when written down, a charge of the whole budget is more than the budget."""
     odd = Fraction(3**400, 3**400 * 2 + 1)
-    ledger = Ledger.open(Dataset("v.csv", unit="row", columns={"age": {"type": "int"}}, budget=so.Budget(odd)))
+    ledger = Ledger.open(
+        Dataset("v.csv", unit="row", columns={"age": {"type": "int"}}, budget=so.Budget(odd))
+    )
     with pytest.raises(BudgetExceeded):
         pay(ledger, "all", odd)
     pay(ledger, "nearly all", Fraction(49, 100))
@@ -229,12 +245,17 @@ def test_a_ledger_of_other_bounds_is_recognised_and_explained(
         monkeypatch.setattr(past, "_BY_ANALYST", 0)
     dataset = declare(tmp_path, unit="pid")
     with monkeypatch.context() as before:
-        before.setattr(Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group")))
+        before.setattr(
+            Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group"))
+        )
         with Ledger.open(dataset) as ledger:
             assert "max_rows" not in "".join(ledger.export())
             for i in range(5):
                 pay(ledger, f"old {i}", "1/100", b"42")
-    with pytest.raises(LedgerMismatch, match="begun when max_rows was how many rows of one person count within a group"):
+    with pytest.raises(
+        LedgerMismatch,
+        match="begun when max_rows was how many rows of one person count within a group",
+    ):
         so.Session(dataset)
     with Ledger.open(dataset, as_declared=False) as ledger:
         assert ledger.terms.max_rows == "group"
@@ -245,6 +266,8 @@ def test_a_ledger_of_other_bounds_is_recognised_and_explained(
     with so.Session(dataset) as session:
         assert session.ledger.terms.max_rows == "answer"
     with monkeypatch.context() as before:  # of rows that are persons it says nothing
-        before.setattr(Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group")))
+        before.setattr(
+            Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group"))
+        )
         Ledger.open(declare(tmp_path / "rows", rows="1 2 3")).close()
     so.Session(declare(tmp_path / "rows", rows="1 2 3")).close()

@@ -69,7 +69,10 @@ def test_every_proof_holds(tree: Tree) -> None:
     for size in range(1, len(LEAVES) + 1):
         root = tree.root(size)
         assert all(includes(root, size, i, HASHES[i], tree.inclusion(i, size)) for i in range(size))
-        assert all(continues(m, tree.root(m), size, root, tree.consistency(m, size)) for m in range(1, size + 1))
+        assert all(
+            continues(m, tree.root(m), size, root, tree.consistency(m, size))
+            for m in range(1, size + 1)
+        )
 
 
 def test_no_other_leaf_place_size_or_root_is_shown(tree: Tree) -> None:
@@ -77,8 +80,14 @@ def test_no_other_leaf_place_size_or_root_is_shown(tree: Tree) -> None:
         root = tree.root(size)
         for place in range(size):
             proof = tree.inclusion(place, size)
-            assert not any(includes(root, size, i, HASHES[place], proof) for i in range(-1, size + 2) if i != place)
-            assert not any(includes(root, size, place, HASHES[i], proof) for i in range(size) if i != place)
+            assert not any(
+                includes(root, size, i, HASHES[place], proof)
+                for i in range(-1, size + 2)
+                if i != place
+            )
+            assert not any(
+                includes(root, size, place, HASHES[i], proof) for i in range(size) if i != place
+            )
             assert not includes(tree.root(size + 1), size, place, HASHES[place], proof)
             assert not includes(root, size, place, HASHES[place], [*proof, root])
             assert not proof or not includes(root, size, place, HASHES[place], proof[:-1])

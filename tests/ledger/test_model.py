@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from ledger.model import Model
 from ledger.postgres_server import PostgresServer
@@ -39,7 +46,9 @@ QUESTIONS = st.sampled_from(["q1", "q2"])
 ANALYSTS = st.sampled_from([None, "ana", "bea"])
 TINY = Fraction(1, 10**12)
 """Everything is a multiple of it, as the ledger adds up decimal numbers without rounding."""
-SIZES = st.sampled_from(["none", "tiny", "third", "half", "all but a bit", "all", "a bit more", "twice"])
+SIZES = st.sampled_from(
+    ["none", "tiny", "third", "half", "all but a bit", "all", "a bit more", "twice"]
+)
 
 
 def whole(amount: Fraction) -> Fraction:
@@ -74,7 +83,9 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.exit = ExitStack()
         self.folder = self.exit.enter_context(quick_folder())
-        os.environ["SORDINO_STATE"] = str(self.folder / "state")  # put back by the fixture of every test
+        os.environ["SORDINO_STATE"] = str(
+            self.folder / "state"
+        )  # put back by the fixture of every test
         self.dataset = declare(self.folder / "data", 1)
         self.model = Model(Fraction(1))
         self.receipts: dict[tuple[str, str | None], Receipt] = {}
@@ -99,13 +110,18 @@ class Histories(RuleBasedStateMachine):
     def charge(self, h: int, name: str, question: str, analyst: str | None, part: str) -> None:
         amount = size(self.model.left(analyst) or Fraction(0), part)
         expected = self.model.charge(name, question, amount, analyst)
-        found, paid = outcome(lambda: self.handle(h).charge(pure(amount), Request(name, question, "", analyst)))
+        found, paid = outcome(
+            lambda: self.handle(h).charge(pure(amount), Request(name, question, "", analyst))
+        )
         assert found == ("ok" if expected == "again" else expected)
         if expected == "ok":
             assert paid.answer is None
             self.receipts[name, analyst] = paid.receipt
         elif expected == "again":
-            assert (paid.answer, paid.receipt) == (self.model.asked[name, analyst].answer, self.receipts[name, analyst])
+            assert (paid.answer, paid.receipt) == (
+                self.model.asked[name, analyst].answer,
+                self.receipts[name, analyst],
+            )
         self.steps[f"charge: {expected}"] += 1
 
     @precondition(lambda self: self.receipts)
@@ -113,8 +129,14 @@ class Histories(RuleBasedStateMachine):
     def settle(self, h: int, pick: int, answer: bytes | None, part: str) -> None:
         """Answer or forfeit one of the newest charges; an answer is then given again."""
         name = list(self.receipts)[-1 - pick % len(self.receipts)]
-        expected, handle, receipt = self.model.settle(name, answer), self.handle(h), self.receipts[name]
-        found, _ = outcome(lambda: handle.forfeit(receipt) if answer is None else handle.store(receipt, answer))
+        expected, handle, receipt = (
+            self.model.settle(name, answer),
+            self.handle(h),
+            self.receipts[name],
+        )
+        found, _ = outcome(
+            lambda: handle.forfeit(receipt) if answer is None else handle.store(receipt, answer)
+        )
         assert found == expected
         self.steps[f"settle: {found}"] += 1
         if found == "ok" and answer is not None:
@@ -129,15 +151,22 @@ class Histories(RuleBasedStateMachine):
         known = self.model.asked[name]
         question = "another" if other == "question" else known.question
         analyst = "cleo" if other == "analyst" else known.analyst
-        found, paid = outcome(lambda: self.handle(h).stored(Request(name[0], question, "", analyst)))
-        if other == "analyst" and (name[0], analyst) not in self.model.asked:  # an id of somebody else is free
+        found, paid = outcome(
+            lambda: self.handle(h).stored(Request(name[0], question, "", analyst))
+        )
+        if (
+            other == "analyst" and (name[0], analyst) not in self.model.asked
+        ):  # an id of somebody else is free
             assert (found, paid) == ("ok", None)
         elif other != "analyst":
             assert found == ("ok" if known.status == "answered" and not other else "RequestRefused")
             assert found != "ok" or paid.answer == known.answer
         self.charge(h, name[0], question, analyst, part)
 
-    @rule(h=HANDLES, change=st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(5, 2)]))
+    @rule(
+        h=HANDLES,
+        change=st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(5, 2)]),
+    )
     def declare(self, h: int, change: Fraction) -> None:
         spent = sum(each.amount for each in self.model.asked.values())
         cap = whole(max(spent, Fraction(1, 7)) * change)  # below, at and above what is spent
@@ -145,11 +174,17 @@ class Histories(RuleBasedStateMachine):
         self.model.declare(cap)
         assert self.handle(h).declare(terms(self.dataset, cap)) is expected
 
-    @rule(h=HANDLES, analyst=st.sampled_from(["*", "ana", "bea"]), part=st.none() | st.sampled_from([1, 2, 3, 9]))
+    @rule(
+        h=HANDLES,
+        analyst=st.sampled_from(["*", "ana", "bea"]),
+        part=st.none() | st.sampled_from([1, 2, 3, 9]),
+    )
     def allot(self, h: int, analyst: str, part: int | None) -> None:
         budget = None if part is None else whole(self.model.cap * part / 8)
         expected = self.model.allot(analyst, budget)
-        found, _ = outcome(lambda: self.handle(h).allot(analyst, None if budget is None else Budget(budget)))
+        found, _ = outcome(
+            lambda: self.handle(h).allot(analyst, None if budget is None else Budget(budget))
+        )
         assert found == expected
         self.steps[f"allot: {found}"] += 1
 
@@ -164,8 +199,18 @@ class Histories(RuleBasedStateMachine):
         verdict = self.handle(h).verify(anchor)
         assert verdict, verdict.findings
         answered = sum(each.status == "answered" for each in self.model.asked.values())
-        counts = (verdict.entries - self.checkpoints(h), verdict.charges, verdict.answers, verdict.forfeited)
-        assert counts == (self.model.entries, len(self.model.asked), answered, len(self.model.asked) - answered)
+        counts = (
+            verdict.entries - self.checkpoints(h),
+            verdict.charges,
+            verdict.answers,
+            verdict.forfeited,
+        )
+        assert counts == (
+            self.model.entries,
+            len(self.model.asked),
+            answered,
+            len(self.model.asked) - answered,
+        )
         self.steps["verify"] += 1
 
     def checkpoints(self, h: int) -> int:
@@ -176,11 +221,21 @@ class Histories(RuleBasedStateMachine):
     def says_what_the_model_says(self) -> None:
         self.steps["states"] += 1
         for handle in self.handles:
-            found = [(p.receipt.request_id, p.receipt.charge.pure, p.receipt.analyst, p.status) for p in handle.payments]
-            assert found == [(name, each.amount, each.analyst, each.status) for (name, _), each in self.model.asked.items()]
+            found = [
+                (p.receipt.request_id, p.receipt.charge.pure, p.receipt.analyst, p.status)
+                for p in handle.payments
+            ]
+            assert found == [
+                (name, each.amount, each.analyst, each.status)
+                for (name, _), each in self.model.asked.items()
+            ]
             assert handle.terms.allowance.budget.epsilon == self.model.cap
-            assert handle._journal.state.spent.pure == sum(each.amount for each in self.model.asked.values())
-            assert {name: part.budget.epsilon for name, part in handle.allotments.items()} == self.model.parts
+            assert handle._journal.state.spent.pure == sum(
+                each.amount for each in self.model.asked.values()
+            )
+            assert {
+                name: part.budget.epsilon for name, part in handle.allotments.items()
+            } == self.model.parts
 
 
 class MemoryHistories(Histories):
@@ -229,7 +284,9 @@ class DurableHistories(Histories):
         link = ledger.anchor().link
         ledger._journal.store.begin()
         row = Entry(link.sequence + 1, link.hash, kind, "now", {}).row
-        ledger._journal.store.append(row, link, "lost" if kind == "charge" else None, b"lost" if kind == "answer" else None)
+        ledger._journal.store.append(
+            row, link, "lost" if kind == "charge" else None, b"lost" if kind == "answer" else None
+        )
         self.handles.remove(ledger)
         self.lose(ledger)
         self.steps["crash within a transaction"] += 1
@@ -283,7 +340,10 @@ class SqliteHistories(DurableHistories):
             assert ledger.anchor().count - self.checkpoints(h) == self.model.entries
             newest = self.path.read_bytes()
             self.path.write_bytes(copy[1])
-            assert outcome(lambda: ledger.charge(pure(0), Request("while it is old", "q1")))[0] == "LedgerDamaged"
+            assert (
+                outcome(lambda: ledger.charge(pure(0), Request("while it is old", "q1")))[0]
+                == "LedgerDamaged"
+            )
             self.path.write_bytes(newest)
             self.leave()
             self.steps["old copy under an open ledger"] += 1
@@ -298,19 +358,32 @@ class SqliteHistories(DurableHistories):
         self.steps["file gone"] += 1
 
 
-def _run(machine: Callable[[], Histories], examples: int, length: int, **options: Any) -> Counter[str]:
+def _run(
+    machine: Callable[[], Histories], examples: int, length: int, **options: Any
+) -> Counter[str]:
     """Random histories, and how often what happened in them."""
     Histories.steps.clear()
     checks = list(HealthCheck)
     chosen = settings(
-        max_examples=examples, stateful_step_count=length, deadline=None, suppress_health_check=checks, **options
+        max_examples=examples,
+        stateful_step_count=length,
+        deadline=None,
+        suppress_health_check=checks,
+        **options,
     )
     run_state_machine_as_test(machine, settings=chosen)  # type: ignore[arg-type]  # it takes what makes one, too
     print(f"states as in the model, and what led there: {dict(sorted(Histories.steps.items()))}")
     return Histories.steps
 
 
-OUTCOMES = {"charge: ok", "charge: again", "charge: BudgetExceeded", "charge: RequestRefused", "settle: ok", "verify"}
+OUTCOMES = {
+    "charge: ok",
+    "charge: again",
+    "charge: BudgetExceeded",
+    "charge: RequestRefused",
+    "settle: ok",
+    "verify",
+}
 CRASHES = {"crash after a charge", "crash within a transaction"}
 COPIES = {"old copy refused", "old copy under an open ledger", "file gone"}
 
@@ -338,7 +411,9 @@ def test_a_ledger_in_a_file_does_what_the_model_does_for_long() -> None:
 
 
 @pytest.mark.slow
-def test_a_ledger_in_postgres_does_what_the_model_does_for_long(postgres_server: PostgresServer) -> None:
+def test_a_ledger_in_postgres_does_what_the_model_does_for_long(
+    postgres_server: PostgresServer,
+) -> None:
     assert _run(_in_postgres(postgres_server), 50, 50)["states"] > 2_000
 
 
@@ -357,7 +432,11 @@ def test_a_ledger_that_refunds_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
     class Generous(State):
         @property
         def spent(self) -> Charge:
-            kept = (payment.receipt.charge for payment in self.payments.values() if payment.status != "forfeited")
+            kept = (
+                payment.receipt.charge
+                for payment in self.payments.values()
+                if payment.status != "forfeited"
+            )
             return sum(kept, NOTHING)
 
     monkeypatch.setattr(journal, "State", Generous)

@@ -50,9 +50,13 @@ def ledger(dataset: Dataset, postgres_address: str) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def own(dataset: Dataset, postgres_server: PostgresServer, postgres_database: str) -> Iterator[Ledger]:
+def own(
+    dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
+) -> Iterator[Ledger]:
     """A ledger in a database of its own, which the test may spoil."""
-    with Ledger.open(dataset, postgres_server.address("visits", database=postgres_database)) as opened:
+    with Ledger.open(
+        dataset, postgres_server.address("visits", database=postgres_database)
+    ) as opened:
         yield opened
 
 
@@ -64,12 +68,18 @@ def store_of(ledger: Ledger) -> PostgresStore:
 
 def terminate(server: PostgresServer, store: PostgresStore) -> None:
     """End the server's side of a connection, and wait until it is gone."""
-    assert server.run("SELECT pg_terminate_backend(%s, 60000)", store._connection.info.backend_pid) == [(True,)]
+    assert server.run(
+        "SELECT pg_terminate_backend(%s, 60000)", store._connection.info.backend_pid
+    ) == [(True,)]
 
 
 def told(error: BaseException | None) -> str:
     """All that an exception says, with those that it carries."""
-    return "" if error is None else f"{error!s} {error!r} {error.args} {told(error.__cause__)} {told(error.__context__)}"
+    return (
+        ""
+        if error is None
+        else f"{error!s} {error!r} {error.args} {told(error.__cause__)} {told(error.__context__)}"
+    )
 
 
 def following(store: PostgresStore) -> Row:
@@ -92,15 +102,30 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ("address", "said"),
     [
         ("postgresql://ana@db/clinic", "postgresql://ana@db:5432/clinic?ledger=default"),
-        ("postgres://ana:s3cr3t@db:99/clinic?ledger=visits", "postgresql://ana@db:99/clinic?ledger=visits"),
+        (
+            "postgres://ana:s3cr3t@db:99/clinic?ledger=visits",
+            "postgresql://ana@db:99/clinic?ledger=visits",
+        ),
         ("postgresql://ana:s3cr3t@db", "postgresql://ana@db:5432/ana?ledger=default"),
         ("postgresql://ana:s3cr3t?/@db/x", None),
         ("postgresql://ana:s3cr3t?:#@db/x", "postgresql://ana@db:5432/x?ledger=default"),
         ("postgresql://ana:s3cr3t@[::1]:99/x", "postgresql://ana@[::1]:99/x?ledger=default"),
-        ("postgresql://ana@/x?password=s3cr3t&host=/run/pg", "postgresql://ana@/x?host=/run/pg&ledger=default"),
-        ("postgresql://ana@/x?host=/run/pg&port=99", "postgresql://ana@/x?host=/run/pg&port=99&ledger=default"),
-        ("postgresql://ana@a,b:99/x?ledger=v&sslmode=require", "postgresql://ana@/x?host=a,b&port=99&ledger=v"),
-        ("postgresql://a%40b:s3cr3t@db/%C3%A9?ledger=a%26b%20c", "postgresql://a%40b@db:5432/%C3%A9?ledger=a%26b%20c"),
+        (
+            "postgresql://ana@/x?password=s3cr3t&host=/run/pg",
+            "postgresql://ana@/x?host=/run/pg&ledger=default",
+        ),
+        (
+            "postgresql://ana@/x?host=/run/pg&port=99",
+            "postgresql://ana@/x?host=/run/pg&port=99&ledger=default",
+        ),
+        (
+            "postgresql://ana@a,b:99/x?ledger=v&sslmode=require",
+            "postgresql://ana@/x?host=a,b&port=99&ledger=v",
+        ),
+        (
+            "postgresql://a%40b:s3cr3t@db/%C3%A9?ledger=a%26b%20c",
+            "postgresql://a%40b@db:5432/%C3%A9?ledger=a%26b%20c",
+        ),
         ("postgresql:///?service=s3", "postgresql:///?service=s3&ledger=default"),
         ("postgresql://ana:s3cr3t@ss@db/x", None),
         ("postgresql://ana:s3cr3t/more@db/x", None),
@@ -130,8 +155,16 @@ def test_an_address_is_shown_without_its_password(address: str, said: str | None
 
 
 @pytest.mark.usefixtures("bare_environment")
-def test_what_an_address_leaves_out_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"PGUSER": "ana", "PGHOST": "db", "PGPORT": "99", "PGDATABASE": "x", "PGPASSWORD": SECRET}.items():
+def test_what_an_address_leaves_out_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {
+        "PGUSER": "ana",
+        "PGHOST": "db",
+        "PGPORT": "99",
+        "PGDATABASE": "x",
+        "PGPASSWORD": SECRET,
+    }.items():
         monkeypatch.setenv(name, value)
     assert shown("postgresql://") == "postgresql://ana@db:99/x?ledger=default"
     assert Address.of("postgresql://").parameters["connect_timeout"] == "10"
@@ -143,7 +176,9 @@ def test_what_an_address_leaves_out_comes_from_the_environment(monkeypatch: pyte
 def test_without_psycopg_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "sordino.ledger.postgres")
-    with pytest.raises(InvalidInput, match=r"needs psycopg\. Run: pip install 'sordino\[postgres\]'"):
+    with pytest.raises(
+        InvalidInput, match=r"needs psycopg\. Run: pip install 'sordino\[postgres\]'"
+    ):
         Place.of("postgresql://ana@db/x")
 
 
@@ -151,16 +186,34 @@ def test_without_psycopg_the_message_says_how_to_get_it(monkeypatch: pytest.Monk
 
 
 def test_a_password_opens_the_ledger_and_is_written_nowhere(
-    dataset: Dataset, postgres_server: PostgresServer, postgres_database: str, own_state: Path, tmp_path: Path
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    postgres_database: str,
+    own_state: Path,
+    tmp_path: Path,
 ) -> None:
     postgres_server.run(f'GRANT CREATE ON DATABASE "{postgres_database}" TO {LOCKED}')
-    address = postgres_server.address("visits", database=postgres_database, user=LOCKED, password=PASSWORD)
+    address = postgres_server.address(
+        "visits", database=postgres_database, user=LOCKED, password=PASSWORD
+    )
     with Ledger.open(dataset, address) as ledger:
         pay(ledger, "a", "1/4", b"42")
         assert ledger.verify()
-        said = [ledger.place, repr(ledger), repr(ledger._journal.store), *ledger.export(), ledger.anchor().to_json()]
-    said += [path.read_bytes().decode(errors="replace") for path in own_state.rglob("*") if path.is_file()]
-    said += postgres_server.run("SELECT string_agg(e::text, ' ') FROM sordino.entries e", database=postgres_database)[0]
+        said = [
+            ledger.place,
+            repr(ledger),
+            repr(ledger._journal.store),
+            *ledger.export(),
+            ledger.anchor().to_json(),
+        ]
+    said += [
+        path.read_bytes().decode(errors="replace")
+        for path in own_state.rglob("*")
+        if path.is_file()
+    ]
+    said += postgres_server.run(
+        "SELECT string_agg(e::text, ' ') FROM sordino.entries e", database=postgres_database
+    )[0]
     assert not any(word in text for text in said for word in (PASSWORD, quote(PASSWORD, safe="")))
     assert any(LOCKED in text for text in said)
 
@@ -175,7 +228,11 @@ def test_a_password_opens_the_ledger_and_is_written_nowhere(
     ],
 )
 def test_a_server_that_lets_nobody_in(
-    dataset: Dataset, postgres_server: PostgresServer, options: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    options: dict[str, str],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PGPASSFILE", os.devnull)
     with pytest.raises(LedgerUnavailable, match=reason) as caught:
@@ -185,7 +242,10 @@ def test_a_server_that_lets_nobody_in(
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("address", ["postgresql://ana:s3cr3t@/x?host=/no/where", "postgresql://ana:s3cr3t@127.0.0.1:1/x"])
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://ana:s3cr3t@/x?host=/no/where", "postgresql://ana:s3cr3t@127.0.0.1:1/x"],
+)
 def test_a_server_that_is_not_there(dataset: Dataset, address: str) -> None:
     with pytest.raises(LedgerUnavailable, match="its server gives no connection") as caught:
         Ledger.open(dataset, address)
@@ -195,14 +255,18 @@ def test_a_server_that_is_not_there(dataset: Dataset, address: str) -> None:
 def test_a_server_that_hangs_up(dataset: Dataset) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
         hung_up = pool.submit(lambda: listening.accept()[0].close())
-        address = f"postgresql://ana:{SECRET}@127.0.0.1:{listening.getsockname()[1]}/x?sslmode=disable"
+        address = (
+            f"postgresql://ana:{SECRET}@127.0.0.1:{listening.getsockname()[1]}/x?sslmode=disable"
+        )
         with pytest.raises(LedgerUnavailable, match="its server gives no connection") as caught:
             Ledger.open(dataset, address)
         hung_up.result()
     assert SECRET not in told(caught.value)
 
 
-def test_a_password_is_withheld_even_if_a_message_quotes_it(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_withheld_even_if_a_message_quotes_it(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise psycopg.OperationalError(f"connection failed: bad word {SECRET}")
 
@@ -212,7 +276,9 @@ def test_a_password_is_withheld_even_if_a_message_quotes_it(dataset: Dataset, mo
     assert SECRET not in told(caught.value)
 
 
-def test_an_idle_connection_that_was_lost_is_opened_again(ledger: Ledger, postgres_server: PostgresServer) -> None:
+def test_an_idle_connection_that_was_lost_is_opened_again(
+    ledger: Ledger, postgres_server: PostgresServer
+) -> None:
     pay(ledger, "a", "1/4", b"42")
     terminate(postgres_server, store_of(ledger))
     assert spent(ledger) == Fraction(1, 4)
@@ -222,7 +288,9 @@ def test_an_idle_connection_that_was_lost_is_opened_again(ledger: Ledger, postgr
     assert ledger.verify()
 
 
-def test_a_connection_lost_within_a_transaction_is_not_replaced(ledger: Ledger, postgres_server: PostgresServer) -> None:
+def test_a_connection_lost_within_a_transaction_is_not_replaced(
+    ledger: Ledger, postgres_server: PostgresServer
+) -> None:
     store = store_of(ledger)
     first = store.head()
     steps: list[Callable[[], object]] = [
@@ -236,7 +304,9 @@ def test_a_connection_lost_within_a_transaction_is_not_replaced(ledger: Ledger, 
     for step in steps:
         store.begin()
         terminate(postgres_server, store)
-        with pytest.raises(LedgerUnavailable, match=r"the connection was lost|the server did not confirm|is over"):
+        with pytest.raises(
+            LedgerUnavailable, match=r"the connection was lost|the server did not confirm|is over"
+        ):
             step()
         with pytest.raises(LedgerUnavailable):  # nor is the rest of the transaction done elsewhere
             store.append(following_row, first)
@@ -247,7 +317,10 @@ def test_a_connection_lost_within_a_transaction_is_not_replaced(ledger: Ledger, 
 
 
 def test_a_charge_whose_connection_is_lost_grants_nothing(
-    ledger: Ledger, dataset: Dataset, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = store_of(ledger)
     commit = store.commit
@@ -303,14 +376,20 @@ def test_a_server_that_could_forget_is_refused(
 ) -> None:
     with postgres_server.setting(**{name: "off"}):
         for address in (_address(ledger), postgres_server.address("another")):
-            with pytest.raises(LedgerUnavailable, match=f"runs with {name} = off, and could forget what was spent"):
+            with pytest.raises(
+                LedgerUnavailable, match=f"runs with {name} = off, and could forget what was spent"
+            ):
                 Ledger.open(dataset, address)
         with pytest.raises(LedgerUnavailable):
-            PostgresStore.create(postgres_server.address("another"), *first_entry(Terms.of(dataset)))
+            PostgresStore.create(
+                postgres_server.address("another"), *first_entry(Terms.of(dataset))
+            )
     assert not PostgresStore.exists(postgres_server.address("another"))
 
 
-def test_a_database_in_another_encoding_is_refused(dataset: Dataset, postgres_server: PostgresServer) -> None:
+def test_a_database_in_another_encoding_is_refused(
+    dataset: Dataset, postgres_server: PostgresServer
+) -> None:
     options = ("ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",)
     address = postgres_server.address(database=postgres_server.database("latin", *options))
     with pytest.raises(LedgerUnavailable, match="encoded in LATIN1"):
@@ -318,13 +397,16 @@ def test_a_database_in_another_encoding_is_refused(dataset: Dataset, postgres_se
 
 
 @pytest.mark.parametrize(
-    ("before", "during"), [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")]
+    ("before", "during"),
+    [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
 )
 def test_commits_are_durable_whatever_the_database_says(
     own: Ledger, postgres_server: PostgresServer, postgres_database: str, before: str, during: str
 ) -> None:
     postgres_server.run(f'ALTER DATABASE "{postgres_database}" SET synchronous_commit = {before}')
-    postgres_server.run(f'ALTER DATABASE "{postgres_database}" SET default_transaction_isolation = serializable')
+    postgres_server.run(
+        f'ALTER DATABASE "{postgres_database}" SET default_transaction_isolation = serializable'
+    )
     with closing(PostgresStore(_address(own))) as store:
         store.begin()
         connection = store._connection
@@ -335,7 +417,10 @@ def test_commits_are_durable_whatever_the_database_says(
 
 
 def test_a_commit_that_a_standby_did_not_confirm_grants_nothing(
-    ledger: Ledger, dataset: Dataset, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """When the server stops waiting it commits all the same, and says so in a warning only."""
     monkeypatch.setattr("sordino.ledger.postgres.PATIENCE", 0.1)
@@ -366,7 +451,10 @@ def test_a_connection_lost_while_it_commits_grants_nothing(
 
 
 def test_a_writer_that_has_stopped_is_given_up(
-    ledger: Ledger, dataset: Dataset, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A process that hangs while it writes blocks the others for a while only, and then it can no longer commit."""
     monkeypatch.setattr("sordino.ledger.postgres.PATIENCE", 0.05)
@@ -415,7 +503,9 @@ def test_a_standby_is_read_and_not_written_and_one_that_lagged_is_found(dataset:
             primary.stop("immediate")
             standby.start()
             standby.promote()
-            with pytest.raises(LedgerDamaged, match=r"an older or another copy: .* it had 7 entries"):
+            with pytest.raises(
+                LedgerDamaged, match=r"an older or another copy: .* it had 7 entries"
+            ):
                 Ledger.open(dataset, copy)
             with Ledger(PostgresStore(copy)) as ledger:
                 assert ledger.verify(anchor).findings == (
@@ -428,7 +518,9 @@ def test_a_read_only_database_is_read_and_not_written(
     own: Ledger, dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
 ) -> None:
     pay(own, "a", "1/4", b"42")
-    postgres_server.run(f'ALTER DATABASE "{postgres_database}" SET default_transaction_read_only = on')
+    postgres_server.run(
+        f'ALTER DATABASE "{postgres_database}" SET default_transaction_read_only = on'
+    )
     with Ledger.open(dataset, _address(own)) as ledger:
         assert ledger.verify(own.anchor())
         with pytest.raises(LedgerUnavailable, match="the server takes no changes"):
@@ -456,7 +548,9 @@ def test_a_conflict_before_the_commit_is_tried_again(
     trigger = "TRIGGER fail BEFORE INSERT ON sordino.entries FOR EACH ROW"
     postgres_server.run(FAILS.format(code=code, trigger=trigger), database=postgres_database)
     pay(own, "a", "1/4")
-    assert postgres_server.run("SELECT last_value FROM attempts", database=postgres_database) == [(4,)]
+    assert postgres_server.run("SELECT last_value FROM attempts", database=postgres_database) == [
+        (4,)
+    ]
     assert spent(own) == Fraction(1, 4)
 
 
@@ -468,7 +562,9 @@ def test_a_commit_that_failed_is_never_tried_again(
     postgres_server.run(FAILS.format(code=code, trigger=trigger), database=postgres_database)
     with pytest.raises(LedgerUnavailable, match="did not confirm the last entry"):
         pay(own, "a", "1/4")
-    assert postgres_server.run("SELECT last_value FROM attempts", database=postgres_database) == [(1,)]
+    assert postgres_server.run("SELECT last_value FROM attempts", database=postgres_database) == [
+        (1,)
+    ]
 
 
 def test_the_commit_of_a_failed_transaction_is_refused(ledger: Ledger) -> None:
@@ -514,7 +610,10 @@ def test_a_transaction_is_not_inherited(ledger: Ledger) -> None:
 
 
 def test_a_deadlock_is_solved_by_trying_again(
-    own: Ledger, postgres_server: PostgresServer, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+    own: Ledger,
+    postgres_server: PostgresServer,
+    postgres_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = partial(postgres_server.run, database=postgres_database)
     run(f'ALTER DATABASE "{postgres_database}" SET deadlock_timeout = 10')
@@ -528,7 +627,9 @@ def test_a_deadlock_is_solved_by_trying_again(
             other.execute("SET deadlock_timeout = '1h'")
             with other.transaction():
                 other.execute("LOCK TABLE sordino.entries IN SHARE ROW EXCLUSIVE MODE")
-                other.execute("SELECT 1 FROM sordino.heads FOR UPDATE")  # held by the writer, who is about to want entries
+                other.execute(
+                    "SELECT 1 FROM sordino.heads FOR UPDATE"
+                )  # held by the writer, who is about to want entries
 
     def meet(row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
         met.append(row.sequence)
@@ -552,7 +653,18 @@ def test_a_deadlock_is_solved_by_trying_again(
 def test_ledgers_in_one_database_know_nothing_of_each_other(
     tmp_path: Path, postgres_server: PostgresServer, postgres_database: str
 ) -> None:
-    names = ["default", "A", "a", "' OR '1'='1", '"; --', "%s {} \\", "🙈", "é", "e\u0301", "n" * 200]
+    names = [
+        "default",
+        "A",
+        "a",
+        "' OR '1'='1",
+        '"; --',
+        "%s {} \\",
+        "🙈",
+        "é",
+        "e\u0301",
+        "n" * 200,
+    ]
     data = [declare(tmp_path / f"{number}", rows=f"{number}") for number in range(len(names))]
     addresses = [postgres_server.address(name, database=postgres_database) for name in names]
     ids = set()
@@ -571,7 +683,9 @@ def test_ledgers_in_one_database_know_nothing_of_each_other(
         assert ledger.payments  # no name means "default"
 
 
-def test_threads_make_one_ledger(dataset: Dataset, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_threads_make_one_ledger(
+    dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
+) -> None:
     address = postgres_server.address("visits", database=postgres_database)
     gate = threading.Barrier(16)
 
@@ -582,8 +696,12 @@ def test_threads_make_one_ledger(dataset: Dataset, postgres_server: PostgresServ
 
     with ThreadPoolExecutor(16) as pool:
         assert Counter(pool.map(make, range(16))) == {True: 1, False: 15}
-    assert postgres_server.run("SELECT count(*) FROM sordino.entries", database=postgres_database) == [(1,)]
-    assert postgres_server.run("SELECT count(*) FROM sordino.secrets", database=postgres_database) == [(1,)]
+    assert postgres_server.run(
+        "SELECT count(*) FROM sordino.entries", database=postgres_database
+    ) == [(1,)]
+    assert postgres_server.run(
+        "SELECT count(*) FROM sordino.secrets", database=postgres_database
+    ) == [(1,)]
 
 
 def test_threads_make_ledgers_of_their_own(
@@ -595,11 +713,15 @@ def test_threads_make_ledgers_of_their_own(
     def make(number: int) -> bool:
         first = first_entry(Terms.of(dataset))
         gate.wait()
-        return PostgresStore.create(postgres_server.address(f"{number}", database=postgres_database), *first)
+        return PostgresStore.create(
+            postgres_server.address(f"{number}", database=postgres_database), *first
+        )
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(make, range(8)))
-    assert postgres_server.run("SELECT count(*) FROM sordino.entries", database=postgres_database) == [(8,)]
+    assert postgres_server.run(
+        "SELECT count(*) FROM sordino.entries", database=postgres_database
+    ) == [(8,)]
 
 
 MAKE = """
@@ -622,17 +744,25 @@ print(json.dumps([codes, os.fdopen(board[0]).read().split()]))
 """
 
 
-def test_processes_make_one_ledger(dataset: Dataset, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_processes_make_one_ledger(
+    dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
+) -> None:
     address = postgres_server.address("visits", database=postgres_database)
     done = subprocess.run(
-        [sys.executable, "-c", MAKE, address, str(dataset.file)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", MAKE, address, str(dataset.file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     codes, ids = json.loads(done.stdout)
     assert codes == [0] * 8
     assert len(ids) == 8
     assert len(set(ids)) == 1
-    assert postgres_server.run("SELECT hash FROM sordino.entries", database=postgres_database) == [(ids[0],)]
+    assert postgres_server.run("SELECT hash FROM sordino.entries", database=postgres_database) == [
+        (ids[0],)
+    ]
 
 
 # Tables and rights
@@ -671,7 +801,9 @@ def refused(look: Callable[[], object]) -> bool:
     return False
 
 
-def test_changed_tables_are_refused(own: Ledger, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_changed_tables_are_refused(
+    own: Ledger, postgres_server: PostgresServer, postgres_database: str
+) -> None:
     with postgres_server.connect(postgres_database) as connection:
         connection.execute("SET search_path = pg_catalog")
         ask = partial(_ask, connection, "here")
@@ -679,16 +811,23 @@ def test_changed_tables_are_refused(own: Ledger, postgres_server: PostgresServer
         for name, change in CHANGES.items():
             with connection.transaction(force_rollback=True):
                 connection.execute(change)
-                found.append(name if refused(lambda: has_tables(ask, "here")) else f"not refused: {name}")
+                found.append(
+                    name if refused(lambda: has_tables(ask, "here")) else f"not refused: {name}"
+                )
         assert found == list(CHANGES)
         assert has_tables(ask, "here")
 
 
 @pytest.mark.parametrize(
-    "change", ["a sleeping trigger", "a table that a crash empties", "a table less", "no table of forms"]
+    "change",
+    ["a sleeping trigger", "a table that a crash empties", "a table less", "no table of forms"],
 )
 def test_a_ledger_in_changed_tables_is_not_opened(
-    own: Ledger, dataset: Dataset, postgres_server: PostgresServer, postgres_database: str, change: str
+    own: Ledger,
+    dataset: Dataset,
+    postgres_server: PostgresServer,
+    postgres_database: str,
+    change: str,
 ) -> None:
     pay(own, "a", "1/4", b"42")
     postgres_server.run(CHANGES[change], database=postgres_database)
@@ -713,14 +852,18 @@ def test_the_store_itself_finds_what_does_not_fit(
 ) -> None:
     pay(own, "a", "1/4", b"42")
     assert store_of(own).faults() == []
-    postgres_server.run(f"SET session_replication_role = replica; {edit}", database=postgres_database)
+    postgres_server.run(
+        f"SET session_replication_role = replica; {edit}", database=postgres_database
+    )
     assert store_of(own).faults() == [fault]
     assert fault in own.verify().findings
     with pytest.raises(LedgerDamaged, match=fault):
         PostgresStore(_address(own))
 
 
-def test_what_does_no_harm_is_allowed(own: Ledger, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_what_does_no_harm_is_allowed(
+    own: Ledger, postgres_server: PostgresServer, postgres_database: str
+) -> None:
     for statement in (
         "CREATE INDEX ON sordino.entries (hash)", "COMMENT ON TABLE sordino.entries IS 'ours'",
         "VACUUM FULL sordino.entries", "GRANT SELECT ON sordino.entries TO PUBLIC", "CREATE TABLE sordino.notes (note text)",
@@ -729,7 +872,9 @@ def test_what_does_no_harm_is_allowed(own: Ledger, postgres_server: PostgresServ
     assert own.verify()
 
 
-def test_rows_that_others_swallow_are_noticed(own: Ledger, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_rows_that_others_swallow_are_noticed(
+    own: Ledger, postgres_server: PostgresServer, postgres_database: str
+) -> None:
     receipt = pay(own, "a", "1/4")
     postgres_server.run(CHANGES["a rule"], database=postgres_database)
     with pytest.raises(LedgerDamaged, match="its tables were changed"):
@@ -745,14 +890,18 @@ def test_a_schema_of_somebody_else_is_left_alone(
     with pytest.raises(LedgerDamaged, match="its tables were changed"):
         Ledger.open(dataset, postgres_server.address("visits", database=postgres_database))
     run("DROP TABLE sordino.entries")
-    with Ledger.open(dataset, postgres_server.address("visits", database=postgres_database)) as ledger:
+    with Ledger.open(
+        dataset, postgres_server.address("visits", database=postgres_database)
+    ) as ledger:
         assert ledger.verify()
 
 
 def test_an_analyst_needs_few_rights_and_cannot_rewrite(
     own: Ledger, dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
 ) -> None:
-    address = postgres_server.address("visits", database=postgres_database, user=LOCKED, password=PASSWORD)
+    address = postgres_server.address(
+        "visits", database=postgres_database, user=LOCKED, password=PASSWORD
+    )
     with pytest.raises(LedgerUnavailable, match="this user lacks a right to its tables"):
         Ledger.open(dataset, address)
     for rights in (
@@ -764,7 +913,11 @@ def test_an_analyst_needs_few_rights_and_cannot_rewrite(
         pay(ledger, "a", "1/4", b"42")
         assert ledger.verify(own.anchor())
     with psycopg.connect(address.partition("&ledger")[0], autocommit=True) as analyst:
-        for statement in ("DELETE FROM sordino.entries", "TRUNCATE sordino.answers", "DROP TABLE sordino.heads"):
+        for statement in (
+            "DELETE FROM sordino.entries",
+            "TRUNCATE sordino.answers",
+            "DROP TABLE sordino.heads",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 analyst.execute(statement)
     with pytest.raises(LedgerUnavailable, match="this user lacks a right"):
@@ -781,7 +934,9 @@ def test_the_owner_cannot_empty_a_table_by_accident(
     assert own.verify()
 
 
-def test_every_refusal_of_the_server_has_words(ledger: Ledger, postgres_server: PostgresServer) -> None:
+def test_every_refusal_of_the_server_has_words(
+    ledger: Ledger, postgres_server: PostgresServer
+) -> None:
     """An error of each class, raised by the server itself, and what becomes of it."""
     store = store_of(ledger)
     codes = {
@@ -795,7 +950,9 @@ def test_every_refusal_of_the_server_has_words(ledger: Ledger, postgres_server: 
         with pytest.raises(LedgerError, match=said) as caught:
             store._run(statement)
         assert SECRET not in told(caught.value)
-        assert isinstance(caught.value, LedgerDamaged if code in ("XX001", "42P01") else LedgerUnavailable)
+        assert isinstance(
+            caught.value, LedgerDamaged if code in ("XX001", "42P01") else LedgerUnavailable
+        )
     assert ledger.verify()
 
 
@@ -805,10 +962,14 @@ def test_every_refusal_of_the_server_has_words(ledger: Ledger, postgres_server: 
 def test_a_session_keeps_its_ledger_in_postgres(tmp_path: Path, postgres_address: str) -> None:
     dataset = declare(tmp_path)
     with so.Session(dataset, ledger=postgres_address) as session:
-        answer = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 4), request_id="a")
+        answer = session.sql(
+            "SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 4), request_id="a"
+        )
         assert session.remaining.pure == Fraction(3, 4)
     with so.Session(dataset, ledger=postgres_address) as session:
-        again = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 4), request_id="a")
+        again = session.sql(
+            "SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 4), request_id="a"
+        )
         assert again.to_json() == answer.to_json()
         with pytest.raises(SordinoError):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)

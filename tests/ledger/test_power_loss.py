@@ -207,7 +207,9 @@ class Outage:
     problems: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
 
-    def record(self, run: Callable[[str, Record], None], files: Files, syncing: str = "synchronous = EXTRA") -> Record:
+    def record(
+        self, run: Callable[[str, Record], None], files: Files, syncing: str = "synchronous = EXTRA"
+    ) -> Record:
         """Let something run from these files, and note its steps; `syncing` is run in place of the store's own pragma."""
         record = Record(files)
         self._lay(files, {})
@@ -242,7 +244,9 @@ class Outage:
                 laid[id(content)] = path
                 path.write_bytes(content)
 
-    def cut(self, record: Record, mode: Mode, seed: int, known: Client | None = None) -> list[tuple[Files, Client]]:
+    def cut(
+        self, record: Record, mode: Mode, seed: int, known: Client | None = None
+    ) -> list[tuple[Files, Client]]:
         """Cut the power after each beginning of a record, and judge; says what was on the disks, and known to clients."""
         draw = random.Random(seed)
         platter = Platter(record.files)
@@ -252,7 +256,11 @@ class Outage:
             platter.play(step)
             files = platter.after(mode, draw)
             client = platter.client
-            heard = sorted(client.asked), sorted(client.read.items()), sorted(client.answers.items())
+            heard = (
+                sorted(client.asked),
+                sorted(client.read.items()),
+                sorted(client.answers.items()),
+            )
             same = digest(repr((sorted(files.items()), heard, sorted(platter.notes.items()))))
             if same not in self._seen:
                 self._seen.add(same)
@@ -354,7 +362,9 @@ def test_the_power_goes_off_again_while_a_ledger_recovers(outage: Outage) -> Non
     second = outage.record(use("c", size=9000), platter.after("kept", random.Random()))
     found = outage.cut(second, "torn", seed=5, known=platter.client)
     before = outage.cuts
-    left = [(files, known) for files, known in found if len(files.get("it.ledger-journal", b"")) > 0]
+    left = [
+        (files, known) for files, known in found if len(files.get("it.ledger-journal", b"")) > 0
+    ]
     for number, (files, known) in enumerate(left[:: max(len(left) // 12, 1)]):
         again = outage.record(use("e"), files)
         for mode in ("lost", "torn", "garbled"):

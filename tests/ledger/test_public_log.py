@@ -34,7 +34,9 @@ def new_ledger() -> Ledger:
 
 
 def ask(ledger: Ledger, name: str, answer: bytes | None = b'{"n": 3}') -> None:
-    receipt = ledger.charge(CENT, Request(name, f"SELECT COUNT(*) AS {name} FROM data", "epsilon=0.01")).receipt
+    receipt = ledger.charge(
+        CENT, Request(name, f"SELECT COUNT(*) AS {name} FROM data", "epsilon=0.01")
+    ).receipt
     if answer is None:
         ledger.forfeit(receipt)
     else:
@@ -61,7 +63,10 @@ def test_every_answer_can_be_proven_from_its_document_alone(ledger: Ledger) -> N
         proof = read_back(ledger.proof(name))
         assert findings(proof, ledger.public_log().key) == []
         assert proof.charge["facts"]["question"] == f"SELECT COUNT(*) AS {name} FROM data"
-        assert [shown.facts["kind"] for shown in proof.entries] == ["charge", "forfeit" if name == "failed" else "answer"]
+        assert [shown.facts["kind"] for shown in proof.entries] == [
+            "charge",
+            "forfeit" if name == "failed" else "answer",
+        ]
 
 
 def test_a_charge_without_an_answer_can_be_proven(ledger: Ledger) -> None:
@@ -87,13 +92,20 @@ def test_a_change_of_any_character_is_noticed(ledger: Ledger) -> None:
     document, key = ledger.proof("b", since=3).to_json(), ledger.public_log().key
     older = Checkpoint.of(str(ledger.public_log().checkpoint()))
     for place in range(0, len(document), 7):
-        changed = document[:place] + ("1" if document[place] != "1" else "2") + document[place + 1 :]
+        changed = (
+            document[:place] + ("1" if document[place] != "1" else "2") + document[place + 1 :]
+        )
         try:
             proof = Proof.from_json(changed)
         except InvalidInput:
             continue
         same = proof == Proof.from_json(document)
-        assert same or findings(proof, key, older) or proof.since != 3 or proof.path != ledger.proof("b", since=3).path
+        assert (
+            same
+            or findings(proof, key, older)
+            or proof.since != 3
+            or proof.path != ledger.proof("b", since=3).path
+        )
 
 
 def test_a_ledger_that_was_written_anew_is_a_fork() -> None:
@@ -114,7 +126,9 @@ def test_a_ledger_that_was_written_anew_is_a_fork() -> None:
     signed = replace(forged, signature=one.public_log().key.id + signing.sign(body.encode()))
     proof = replace(proof, checkpoint=signed)
     assert findings(proof) == []  # by itself it holds: only who kept the older one can tell
-    assert findings(proof, older=seen) == ["the log was forked: it does not continue the older checkpoint"]
+    assert findings(proof, older=seen) == [
+        "the log was forked: it does not continue the older checkpoint"
+    ]
 
 
 def test_an_older_checkpoint_must_be_of_this_log_and_shown_to_be_continued(ledger: Ledger) -> None:
@@ -135,8 +149,12 @@ def test_the_answer_is_the_one_that_was_stored(ledger: Ledger) -> None:
     proof = ledger.proof("a")
     assert proof.answer == '{"n": 3}'
     assert findings(proof) == []
-    assert findings(replace(proof, answer='{"n": 4}')) == ["the answer is not the one that was recorded"]
-    assert findings(replace(proof, entries=proof.entries[:1])) == ["there is an answer, and none was recorded"]
+    assert findings(replace(proof, answer='{"n": 4}')) == [
+        "the answer is not the one that was recorded"
+    ]
+    assert findings(replace(proof, entries=proof.entries[:1])) == [
+        "there is an answer, and none was recorded"
+    ]
     assert findings(replace(proof, answer="")) == []
     two = (proof.entries[0], ledger.proof("b").entries[1])
     assert "does not say what became" in findings(replace(proof, entries=two))[0]
@@ -150,7 +168,9 @@ def test_nothing_of_others_is_in_a_receipt_that_could_be_tried_out(ledger: Ledge
     rows = list(ledger._journal.store.rows())
     own = {entry.facts["sequence"] for entry in ledger.proof("b").entries}
     for row in rows:
-        if row.sequence not in own | {1}:  # the first one's is the ledger's name, and holds a digest of the secret
+        if row.sequence not in own | {
+            1
+        }:  # the first one's is the ledger's name, and holds a digest of the secret
             assert row.hash not in document
             entry = Entry.of(row)
             fields = json.loads(row.text)
@@ -174,7 +194,9 @@ def test_blinding_numbers_and_key_are_of_the_secret_alone(ledger: Ledger) -> Non
     assert secret.hex() not in ledger.proof("a").to_json()
 
 
-def test_a_place_that_gives_other_rows_is_not_believed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_gives_other_rows_is_not_believed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store: Any = ledger._journal.store
     ledger.public_log()
     true = store.rows
@@ -194,7 +216,15 @@ def test_what_is_no_receipt_is_refused_with_a_hint(ledger: Ledger) -> None:
     first = good["entries"][0]
     parts: tuple[dict[str, Any], ...] = ({"v": 2}, {"entries": []}, {"answer": 3}, {"key": "x"}, {"checkpoint": "x"},
              {"entries": [{**first, "blind": "00"}]}, {"entries": [{**first, "text": "{}"}]})  # fmt: skip
-    for wrong in ("", "{}", "[]", "null", '"a"', "{" * 2000, *(json.dumps({**good, **part}) for part in parts)):
+    for wrong in (
+        "",
+        "{}",
+        "[]",
+        "null",
+        '"a"',
+        "{" * 2000,
+        *(json.dumps({**good, **part}) for part in parts),
+    ):
         with pytest.raises(InvalidInput, match="not a receipt"):
             Proof.from_json(wrong)
     with pytest.raises(RequestRefused, match="nothing was charged"):
@@ -225,6 +255,8 @@ def test_halves_of_letters_are_refused(ledger: Ledger, place: str) -> None:
     else:
         entry = json.loads(document["entries"][0]["text"])
         entry["facts"]["question"] = "\ud800"
-        document["entries"][0]["text"] = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        document["entries"][0]["text"] = json.dumps(
+            entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
     with pytest.raises(InvalidInput, match="not a receipt"):
         Proof.from_json(json.dumps(document))

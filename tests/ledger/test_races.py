@@ -34,7 +34,13 @@ def race(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> Race:
 
     def run(scene: str, racers: int, rounds: int, **options: Any) -> dict[str, Any]:
         dataset = declare(tmp_path / str(next(folders)))
-        job = {"scene": scene, "declaration": str(dataset.file), "place": place, "racers": racers, "rounds": rounds}
+        job = {
+            "scene": scene,
+            "declaration": str(dataset.file),
+            "place": place,
+            "racers": racers,
+            "rounds": rounds,
+        }
         return script("racers", {**job, **options}, timeout=60 + 3 * rounds)
 
     return run
@@ -43,7 +49,9 @@ def race(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> Race:
 def _one_each_round(race: Race, racers: int, rounds: int) -> None:
     found = race("last_epsilon", racers, rounds)
     granted = Counter(each.get("granted", 0) for each in found["rounds"])
-    print(f"{racers} processes, {rounds} rounds for the last epsilon: grants in a round {dict(granted)}")
+    print(
+        f"{racers} processes, {rounds} rounds for the last epsilon: grants in a round {dict(granted)}"
+    )
     assert found["rounds"] == [{"granted": 1, "BudgetExceeded": racers - 1}] * rounds
     assert found["spent"] == str(rounds)
     assert found["findings"] == []
@@ -67,12 +75,16 @@ def test_a_ledger_that_decides_before_it_locks_is_caught(race: Race) -> None:
 
 def _mixed(race: Race, racers: int, rounds: int) -> None:
     found = race("mixed", racers, rounds)
-    print(f"{racers} processes, {rounds} rounds of mixed sizes: {found['granted']} granted, {found['over']} over the cap")
+    print(
+        f"{racers} processes, {rounds} rounds of mixed sizes: {found['granted']} granted, {found['over']} over the cap"
+    )
     assert (found["over"], found["wronged"], found["odd"], found["findings"]) == (0, 0, {}, [])
     assert rounds < found["granted"] == found["charges"] < rounds * racers
 
 
-def test_sizes_of_all_kinds_never_exceed_the_cap_and_none_is_refused_in_vain(race: Race, store: str) -> None:
+def test_sizes_of_all_kinds_never_exceed_the_cap_and_none_is_refused_in_vain(
+    race: Race, store: str
+) -> None:
     _mixed(race, RACERS[store], FEW[store] // 4)
 
 
@@ -97,18 +109,26 @@ def test_a_ledger_made_by_everybody_at_once_has_one_first_entry(race: Race, stor
     # once a bug: who opened it while another charged it was told of an older copy, or of a journal without its file
     racers = RACERS[store] // 2
     found = race("come_and_go", racers, 1)
-    assert found["rounds"] == [{f"answer {found['id']}": racers * 4}]  # all were let in, to one ledger
+    assert found["rounds"] == [
+        {f"answer {found['id']}": racers * 4}
+    ]  # all were let in, to one ledger
     assert (found["first"], found["charges"], found["findings"]) == (1, racers * 4, [])
 
 
-def test_who_is_stopped_while_writing_stops_the_others_until_it_goes_on(race: Race, store: str) -> None:
+def test_who_is_stopped_while_writing_stops_the_others_until_it_goes_on(
+    race: Race, store: str
+) -> None:
     found = race("stopped", 4, 1, patience=0.3)
     granted = [found[lap].get("granted", 0) for lap in ("during", "after")]
     refused = found["during"].get("LedgerUnavailable", 0)
     assert found["stopped"]
     assert (granted[0] + refused, granted[1], found["findings"]) == (4, 4, [])
-    assert Fraction(found["spent"]) == Fraction(sum(granted), 100) + (Fraction(1, 4) if found["ended"] == 0 else 0)
-    if store == "sqlite":  # PostgreSQL ends a writer that stands still for long, and lets the others go on
+    assert Fraction(found["spent"]) == Fraction(sum(granted), 100) + (
+        Fraction(1, 4) if found["ended"] == 0 else 0
+    )
+    if (
+        store == "sqlite"
+    ):  # PostgreSQL ends a writer that stands still for long, and lets the others go on
         assert (granted[0], found["ended"]) == (0, 0)
 
 
@@ -118,7 +138,9 @@ STEPS += [(SqliteStore, name) for name in ("exists", "create", "head", "rows", "
 
 @pytest.mark.parametrize("made", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), STEPS, ids=[f"{owner.__name__}.{name}" for owner, name in STEPS])
+@pytest.mark.parametrize(
+    ("owner", "name"), STEPS, ids=[f"{owner.__name__}.{name}" for owner, name in STEPS]
+)
 def test_another_process_may_come_in_at_every_step_of_opening(
     owner: Any, name: str, before: bool, made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,10 +174,16 @@ def test_another_process_may_come_in_at_every_step_of_opening(
         assert len(ledger.payments) == bool(came) + made + 1
         assert ledger.verify()
     assert came or (made and name == "create")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["visits.csv", "visits.ledger", "visits.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "visits.csv",
+        "visits.ledger",
+        "visits.toml",
+    ]
 
 
-def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_may_make_and_write_to_the_ledger_while_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # once a bug: the journal of the other one was taken for what a lost ledger has left behind
     dataset = declare(tmp_path)
     create = SqliteStore.create
@@ -166,7 +194,9 @@ def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Pa
         others.append(Ledger.open(dataset))
         link = others[0].anchor().link
         others[0]._journal.store.begin()
-        others[0]._journal.store.append(Entry(2, link.hash, "accept", "now", {"seen": {}}).row, link)
+        others[0]._journal.store.append(
+            Entry(2, link.hash, "accept", "now", {"seen": {}}).row, link
+        )
         assert (tmp_path / "visits.ledger-journal").exists()
         try:
             return create(*arguments)
@@ -183,7 +213,12 @@ def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Pa
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("name", ["begin", "head", "rows", "key", "append", "commit"])
 def test_an_interrupt_at_any_step_of_a_charge_leaves_nothing_locked(
-    name: str, before: bool, store: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    before: bool,
+    store: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # once a bug, after begin: the transaction stayed open, and the others waited for nothing
     for module in (sqlite, postgres):

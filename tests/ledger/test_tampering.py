@@ -17,7 +17,17 @@ from typing import Any
 
 import pytest
 
-from ledger.tampering import Campaign, changed, changes, edited, judge, judge_open, leaves, pack, relinked
+from ledger.tampering import (
+    Campaign,
+    changed,
+    changes,
+    edited,
+    judge,
+    judge_open,
+    leaves,
+    pack,
+    relinked,
+)
 from ledger.visits import Told, declare, fill, pay, pure, quick_folder, terms, told
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError
 from sordino.ledger.anchor import Anchor
@@ -61,7 +71,9 @@ def original() -> Iterator[Victim]:
             before, anchor = told(ledger), ledger.anchor()
             assert ledger.verify(anchor)
         path = folder / "visits.ledger"
-        yield Victim(dataset, path, before, anchor, path.read_bytes(), pack(path, folder / "small.ledger"))
+        yield Victim(
+            dataset, path, before, anchor, path.read_bytes(), pack(path, folder / "small.ledger")
+        )
 
 
 @pytest.fixture
@@ -156,10 +168,22 @@ def _row_edits(rows: list[Row]) -> Iterator[tuple[str, Edit]]:
     """Everything that one can do to single rows, and to pairs of them."""
     for number, text, hash_ in rows:
         yield f"row {number} deleted", [("DELETE FROM entries WHERE sequence = ?", (number,))]
-        gone: Edit = [(f"DELETE FROM {table} WHERE sequence = ?", (number,)) for table in ("answers", "entries")]
+        gone: Edit = [
+            (f"DELETE FROM {table} WHERE sequence = ?", (number,))
+            for table in ("answers", "entries")
+        ]
         yield f"row {number} deleted with its answer", gone
-        yield f"row {number} doubled", [("INSERT INTO entries VALUES (?, ?, ?, NULL)", (len(rows) + 1, text, hash_))]
-        for what, other in (("emptied", ""), ("not JSON", "{"), ("a number", "5"), ("a list", "[]"), ("spaced", f"{text} ")):
+        yield (
+            f"row {number} doubled",
+            [("INSERT INTO entries VALUES (?, ?, ?, NULL)", (len(rows) + 1, text, hash_))],
+        )
+        for what, other in (
+            ("emptied", ""),
+            ("not JSON", "{"),
+            ("a number", "5"),
+            ("a list", "[]"),
+            ("spaced", f"{text} "),
+        ):
             for kept in (hash_, digest(other)):
                 yield f"row {number} {what}", [_written(Row(number, other, kept))]
     for one, two in combinations(rows, 2):
@@ -172,7 +196,11 @@ def _row_edits(rows: list[Row]) -> Iterator[tuple[str, Edit]]:
 
 
 def _written(row: Row) -> tuple[str, tuple[Any, ...]]:
-    return "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (row.text, row.hash, row.sequence)
+    return "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (
+        row.text,
+        row.hash,
+        row.sequence,
+    )
 
 
 def _swapped(one: Row, two: Row) -> Edit:
@@ -184,9 +212,14 @@ def _field_edits(rows: list[Row]) -> Iterator[tuple[str, Row]]:
     for row in rows:
         fields = json.loads(row.text)
         for path in leaves(fields):
-            text = json.dumps(changed(fields, path), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+            text = json.dumps(
+                changed(fields, path), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+            )
             assert text != row.text
-            yield f"entry {row.sequence}: {'.'.join(map(str, path))}", Row(row.sequence, text, digest(text))
+            yield (
+                f"entry {row.sequence}: {'.'.join(map(str, path))}",
+                Row(row.sequence, text, digest(text)),
+            )
 
 
 def _rows(victim: Victim) -> list[Row]:
@@ -227,11 +260,21 @@ def test_a_chain_that_was_forged_as_a_whole_is_found_by_an_anchor(victim: Victim
     rows = _rows(victim)
     forged_back = (": sequence", ": previous", ": format")
     edits: list[tuple[str, Edit]] = [
-        (name, [_written(row)]) for name, row in _field_edits(rows) if not name.endswith(forged_back)
+        (name, [_written(row)])
+        for name, row in _field_edits(rows)
+        if not name.endswith(forged_back)
     ]
-    edits += [(f"{row.sequence} deleted", [("DELETE FROM entries WHERE sequence = ?", (row.sequence,))]) for row in rows]
-    edits += [(f"{one.sequence} and {two.sequence} swapped", _swapped(one, two)) for one, two in combinations(rows, 2)]
-    campaign = victim.campaign("chain forged from an edited field or row on, with an anchor", anchored=True)
+    edits += [
+        (f"{row.sequence} deleted", [("DELETE FROM entries WHERE sequence = ?", (row.sequence,))])
+        for row in rows
+    ]
+    edits += [
+        (f"{one.sequence} and {two.sequence} swapped", _swapped(one, two))
+        for one, two in combinations(rows, 2)
+    ]
+    campaign = victim.campaign(
+        "chain forged from an edited field or row on, with an anchor", anchored=True
+    )
     alone = victim.campaign("the same without an anchor")
     for name, edit in edits:
         _apply(victim, edit, forge=True)
@@ -255,15 +298,22 @@ def test_a_receipt_is_an_anchor(victim: Victim) -> None:
         assert not ledger.verify(Anchor(ledger.id, *receipt.link))
 
 
-def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_machine(victim: Victim) -> None:
+def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_machine(
+    victim: Victim,
+) -> None:
     with Ledger.open(victim.dataset, as_declared=False) as ledger:
         pay(ledger, "later", "1/64", b"x", "ana")
         ledger.declare(terms(victim.dataset, 1))
         rows, anchor = list(ledger._journal.store.rows()), ledger.anchor()
     newest = replace(victim, content=victim.path.read_bytes())
     for kept in rows[:-1]:
-        cut: Edit = [(f"DELETE FROM {table} WHERE sequence > ?", (kept.sequence,)) for table in ("answers", "entries")]
-        _apply(newest, [*cut, ("UPDATE head SET sequence = ?, hash = ?", (kept.sequence, kept.hash))])
+        cut: Edit = [
+            (f"DELETE FROM {table} WHERE sequence > ?", (kept.sequence,))
+            for table in ("answers", "entries")
+        ]
+        _apply(
+            newest, [*cut, ("UPDATE head SET sequence = ?, hash = ?", (kept.sequence, kept.hash))]
+        )
         with Ledger(SqliteStore(victim.path)) as ledger:
             assert ledger.verify()  # it is a good ledger, of some time ago
             (finding,) = ledger.verify(anchor).findings
@@ -372,7 +422,16 @@ def test_entries_of_any_form_are_found_without_a_raw_error(facts: object) -> Non
     assert not verify_rows([Row(1, text, digest(text))])
 
 
-ANY = ["[" * 100_000, '{"facts":' * 100_000, "", "\0", "NaN", '{"format":"sordino-ledger/1"}', '"' + "9" * 5000, "9" * 5000]
+ANY = [
+    "[" * 100_000,
+    '{"facts":' * 100_000,
+    "",
+    "\0",
+    "NaN",
+    '{"format":"sordino-ledger/1"}',
+    '"' + "9" * 5000,
+    "9" * 5000,
+]
 
 
 @pytest.mark.parametrize("text", ANY, ids=range(len(ANY)))
@@ -392,7 +451,10 @@ def test_a_chain_that_does_not_start_with_a_declaration_is_found(kind: str) -> N
 
 def _exported(content: bytes) -> list[Row]:
     lines = content.decode().split("\n")
-    return [Row(number, line, digest(line)) for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1)]
+    return [
+        Row(number, line, digest(line))
+        for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1)
+    ]
 
 
 def _read_exported(content: bytes, anchor: Anchor | None) -> str:
@@ -409,8 +471,12 @@ def _flip_exported(victim: Victim, step: int) -> None:
     content = "".join(f"{line}\n" for line in lines).encode()
     assert verify_rows(_exported(content), victim.anchor)
     last = len(content) - len(lines[-1].encode()) - 1
-    campaign = victim.campaign(f"bytes and lengths of {len(content)} exported bytes, with an anchor")
-    alone = victim.campaign(f"bytes of {last} exported bytes before the last line, without an anchor")
+    campaign = victim.campaign(
+        f"bytes and lengths of {len(content)} exported bytes, with an anchor"
+    )
+    alone = victim.campaign(
+        f"bytes of {last} exported bytes before the last line, without an anchor"
+    )
     for name, place, byte in changes(content, step, both=step == 1):
         touched = content[:place] + bytes([byte]) + content[place + 1 :]
         campaign.count(_read_exported(touched, victim.anchor), name)
@@ -445,10 +511,18 @@ def test_every_change_of_an_anchor_is_found(victim: Victim) -> None:
     text = victim.anchor.to_json().encode()
     rows = _rows(victim)
     campaign = victim.campaign(f"bytes of an anchor of {len(text)}")
-    touched = [(name, text[:place] + bytes([byte]) + text[place + 1 :]) for name, place, byte in changes(text, 1, both=True)]
-    for name, content in [*touched, *((f"cut to {length}", text[:length]) for length in range(len(text)))]:
+    touched = [
+        (name, text[:place] + bytes([byte]) + text[place + 1 :])
+        for name, place, byte in changes(text, 1, both=True)
+    ]
+    for name, content in [
+        *touched,
+        *((f"cut to {length}", text[:length]) for length in range(len(text))),
+    ]:
         try:
-            found = not verify_rows(rows, Anchor.from_json(content.decode(errors="surrogateescape")))
+            found = not verify_rows(
+                rows, Anchor.from_json(content.decode(errors="surrogateescape"))
+            )
         except InvalidInput:
             found = True
         campaign.count("detected" if found else "UNDETECTED", name)
@@ -457,11 +531,15 @@ def test_every_change_of_an_anchor_is_found(victim: Victim) -> None:
 
 def _flip_while_open(victim: Victim, step: int) -> Campaign:
     """A session has read the file; somebody changes it, so that SQLite reads it again or not; the session goes on."""
-    campaign = victim.campaign("bytes changed while a session is open, with and without a new change counter")
+    campaign = victim.campaign(
+        "bytes changed while a session is open, with and without a new change counter"
+    )
     content = victim.small
     counter = int.from_bytes(content[24:28], "big") + 1
     fresh = {24 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))}
-    fresh |= {92 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))}  # else SQLite trusts what it has read
+    fresh |= {
+        92 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))
+    }  # else SQLite trusts what it has read
     for name, place, byte in changes(content, step, both=False):
         for change in ({place: byte}, {**fresh, place: byte}):
             campaign.count(judge_open(victim.path, content, change), name)
@@ -488,7 +566,9 @@ CELLS = [
 
 
 @pytest.mark.parametrize("change", CELLS)
-def test_cells_of_other_types_while_a_session_is_open_are_refused(change: str, victim: Victim) -> None:
+def test_cells_of_other_types_while_a_session_is_open_are_refused(
+    change: str, victim: Victim
+) -> None:
     # once a bug, a TypeError: the tables are STRICT, but whoever writes bytes is not bound by that
     with Ledger.open(victim.dataset, as_declared=False) as ledger:
         with edited(victim.path) as connection:

@@ -21,7 +21,18 @@ from sordino.ledger.terms import Allowance, Terms
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset
 
-__all__ = ["Told", "declare", "fill", "pay", "pure", "quick_folder", "script", "spent", "terms", "told"]
+__all__ = [
+    "Told",
+    "declare",
+    "fill",
+    "pay",
+    "pure",
+    "quick_folder",
+    "script",
+    "spent",
+    "terms",
+    "told",
+]
 
 _OFFER = "epsilon"
 _DECLARATION = """[budget]
@@ -58,13 +69,22 @@ def quick_folder() -> Iterator[Path]:
 
 
 def declare(
-    folder: Path, epsilon: int | float = 1, *, name: str = "visits", unit: str = "row", rows: str = "31 47 65"
+    folder: Path,
+    epsilon: int | float = 1,
+    *,
+    name: str = "visits",
+    unit: str = "row",
+    rows: str = "31 47 65",
 ) -> Dataset:
     """A declaration file and its table in a folder; rows that are there already stay."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "visits.csv").exists():
-        (folder / "visits.csv").write_text("\n".join(["age,pid", *(f"{age},{age}" for age in rows.split()), ""]))
-    (folder / f"{name}.toml").write_text(_DECLARATION.format(epsilon=epsilon, source="visits.csv", unit=unit))
+        (folder / "visits.csv").write_text(
+            "\n".join(["age,pid", *(f"{age},{age}" for age in rows.split()), ""])
+        )
+    (folder / f"{name}.toml").write_text(
+        _DECLARATION.format(epsilon=epsilon, source="visits.csv", unit=unit)
+    )
     return Dataset.load(folder / f"{name}.toml")
 
 
@@ -79,10 +99,16 @@ def pure(amount: int | str | Fraction) -> Charge:
 
 
 def pay(
-    ledger: Ledger, request: str, amount: int | str | Fraction, answer: bytes | None = None, analyst: str | None = None
+    ledger: Ledger,
+    request: str,
+    amount: int | str | Fraction,
+    answer: bytes | None = None,
+    analyst: str | None = None,
 ) -> Receipt:
     """Charge a question, and store its answer where there is one."""
-    receipt = ledger.charge(pure(amount), Request(request, f"SELECT '{request}'", _OFFER, analyst)).receipt
+    receipt = ledger.charge(
+        pure(amount), Request(request, f"SELECT '{request}'", _OFFER, analyst)
+    ).receipt
     if answer is not None:
         ledger.store(receipt, answer)
     return receipt
@@ -103,7 +129,9 @@ def fill(ledger: Ledger) -> None:
 
 def spent(ledger: Ledger) -> Fraction:
     """The epsilon of all charges."""
-    return sum((payment.receipt.charge.pure or Fraction(0) for payment in ledger.payments), Fraction(0))
+    return sum(
+        (payment.receipt.charge.pure or Fraction(0) for payment in ledger.payments), Fraction(0)
+    )
 
 
 class Told(NamedTuple):
@@ -119,8 +147,12 @@ class Told(NamedTuple):
 def told(ledger: Ledger) -> Told:
     """What a ledger says now; answers as they are given out again to those who asked by `pay`."""
     payments = ledger.payments
-    answers = tuple(_again(ledger, payment) if payment.status == "answered" else None for payment in payments)
-    return Told(ledger.id, ledger.terms, tuple(sorted(ledger.allotments.items())), payments, answers)
+    answers = tuple(
+        _again(ledger, payment) if payment.status == "answered" else None for payment in payments
+    )
+    return Told(
+        ledger.id, ledger.terms, tuple(sorted(ledger.allotments.items())), payments, answers
+    )
 
 
 def _again(ledger: Ledger, payment: Payment) -> bytes | None:

@@ -79,9 +79,16 @@ class Zygote:
         self._under = under
 
     def __enter__(self) -> Self:
-        tests = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]))
+        tests = os.pathsep.join(
+            filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")])
+        )
         # one thread, as only that may fork safely
-        environment = {**os.environ, "PYTHONPATH": tests, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": tests,
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
         self._process: subprocess.Popen[str] = subprocess.Popen(
             [*self._under, sys.executable, "-m", "ledger.zygote"],
             stdin=subprocess.PIPE,
@@ -91,7 +98,12 @@ class Zygote:
         )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         with self._process:
             _stream(self._process.stdin).close()
 
@@ -100,7 +112,9 @@ class Zygote:
         for job in jobs:
             for request in job.requests:
                 client.hear("asked", request.lstrip("!"))
-        print(json.dumps([asdict(job) for job in jobs]), file=_stream(self._process.stdin), flush=True)
+        print(
+            json.dumps([asdict(job) for job in jobs]), file=_stream(self._process.stdin), flush=True
+        )
         deaths = [Death() for _ in jobs]
         for line in _stream(self._process.stdout):
             index, *event = json.loads(line)
@@ -118,7 +132,10 @@ def _stream(stream: IO[str] | None) -> IO[str]:
 def _note(death: Death, event: list[Any], client: Client) -> None:
     match event:
         case ["dead", status, seconds]:
-            death.killed, death.seconds = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, seconds
+            death.killed, death.seconds = (
+                os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,
+                seconds,
+            )
             assert death.killed or status == 0, f"a child ended with status {status}"
         case ["dying", name]:
             death.at = name
@@ -204,7 +221,9 @@ class _Points:
 
         def deadly_execute(connection: Any, statement: Any, *values: Any) -> Any:
             self._server = connection.info.backend_pid
-            name = _short(statement if isinstance(statement, str) else statement.as_string(connection))
+            name = _short(
+                statement if isinstance(statement, str) else statement.as_string(connection)
+            )
             reach(f"before {name}")
             cursor = execute(connection, statement, *values)
             reach(f"after {name}")
@@ -237,7 +256,9 @@ def _short(statement: str) -> str:
         case "INSERT":
             return f"INSERT {words[2]}"
         case "SELECT":
-            return f"SELECT {words[words.index('FROM') + 1]}" if "FROM" in words else "SELECT changes"
+            return (
+                f"SELECT {words[words.index('FROM') + 1]}" if "FROM" in words else "SELECT changes"
+            )
         case "CREATE":
             return f"CREATE {words[2]}"
     return " ".join(words[:2])
@@ -364,7 +385,9 @@ def _end(child: int, start: float, after: float | None) -> tuple[int, float]:
     """Wait for a child; kill it when its time is over."""
     if after is not None:
         time.sleep(max(start + after - time.perf_counter(), 0))
-        os.kill(child, signal.SIGKILL)  # if it has ended it is not reaped yet, and its number is nobody else's
+        os.kill(
+            child, signal.SIGKILL
+        )  # if it has ended it is not reaped yet, and its number is nobody else's
     return os.waitpid(child, 0)[1], time.perf_counter() - start
 
 
@@ -376,7 +399,9 @@ def _main() -> None:
         jobs = [Job(**fields) for fields in json.loads(line)]
         start = time.perf_counter()
         children = [_fork(index, job) for index, job in enumerate(jobs)]
-        for index, job in sorted(enumerate(jobs), key=lambda numbered: numbered[1].die_after or math.inf):
+        for index, job in sorted(
+            enumerate(jobs), key=lambda numbered: numbered[1].die_after or math.inf
+        ):
             _write([index, "dead", *_end(children[index], start, job.die_after)])
         _write([0, "end"])
 

@@ -23,7 +23,12 @@ def test_the_choice_is_within_a_thousandth_of_the_least_variance() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "categories", "kind"),
-    [(3, 10, local.Direct), (1, 2, local.Direct), (1, 4096, local.AffineSubset), (1, 10**6, local.LocalHashing)],
+    [
+        (3, 10, local.Direct),
+        (1, 2, local.Direct),
+        (1, 4096, local.AffineSubset),
+        (1, 10**6, local.LocalHashing),
+    ],
 )
 def test_choices(epsilon: float, categories: int, kind: type) -> None:
     choice = local.choose(epsilon, categories, 10**6)
@@ -68,7 +73,9 @@ def test_bad_most_bits_are_refused(bits: Any) -> None:
 
 @pytest.mark.parametrize("population", [False, True])
 @pytest.mark.parametrize(("epsilon", "categories"), [(1, 2), (1, 16), (3, 5), (0.5, 200)])
-def test_so_many_persons_are_enough_and_fewer_are_not(epsilon: float, categories: int, population: bool) -> None:
+def test_so_many_persons_are_enough_and_fewer_are_not(
+    epsilon: float, categories: int, population: bool
+) -> None:
     """The widest interval over all possible counts is just what was asked for."""
     protocol = local.choose(epsilon, categories, 10_000).protocol
     n = protocol.persons_needed(0.01, population=population)
@@ -83,7 +90,11 @@ def test_so_many_persons_are_enough_and_fewer_are_not(epsilon: float, categories
 
 
 def test_more_is_needed_for_more() -> None:
-    assert local.persons_needed(1, 16, 0.01) > local.persons_needed(1, 16, 0.02) > local.persons_needed(2, 16, 0.02)
+    assert (
+        local.persons_needed(1, 16, 0.01)
+        > local.persons_needed(1, 16, 0.02)
+        > local.persons_needed(2, 16, 0.02)
+    )
     assert local.persons_needed(1, 16, 0.01, 0.99) > local.persons_needed(1, 16, 0.01, 0.9)
 
 
@@ -94,7 +105,9 @@ def test_bad_errors_are_refused(error: Any) -> None:
 
 
 def test_a_plan_too_large_to_be_counted_is_still_a_plan() -> None:
-    assert local.persons_needed(0.001, 2, 0.01) == local.Direct.calibrated(epsilon=0.001, categories=2).persons_needed(0.01)
+    assert local.persons_needed(0.001, 2, 0.01) == local.Direct.calibrated(
+        epsilon=0.001, categories=2
+    ).persons_needed(0.01)
 
 
 @pytest.mark.parametrize("categories", [2**26, 2**40])
@@ -111,7 +124,10 @@ def test_hashing_is_calibrated_for_all_the_categories_it_promises(epsilon: int) 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-13, 101, 1e300])
 @pytest.mark.parametrize("kind", [local.Direct, local.Hadamard, local.LocalHashing])
 def test_epsilons_that_hide_all_or_nothing_are_refused(kind: Any, epsilon: float) -> None:
-    for make in (lambda: kind.calibrated(epsilon=epsilon, categories=3), lambda: local.choose(epsilon, 3, 10)):
+    for make in (
+        lambda: kind.calibrated(epsilon=epsilon, categories=3),
+        lambda: local.choose(epsilon, 3, 10),
+    ):
         with pytest.raises(InvalidInput, match="epsilon"):
             make()
 

@@ -23,11 +23,19 @@ CATEGORIES, SEEN = 16, 4
 
 PROTOCOLS: list[Any] = [
     kind.calibrated(epsilon=epsilon, categories=CATEGORIES)
-    for kind in (local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard)
+    for kind in (
+        local.Direct,
+        local.Unary,
+        local.LocalHashing,
+        local.Subset,
+        local.AffineSubset,
+        local.Hadamard,
+    )
     for epsilon in (0.5, 2)
 ]
 REPEATED = [
-    local.Repeated.calibrated(permanent=3, first=1, categories=CATEGORIES, kind=kind) for kind in ("direct", "unary")
+    local.Repeated.calibrated(permanent=3, first=1, categories=CATEGORIES, kind=kind)
+    for kind in ("direct", "unary")
 ]
 
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +52,9 @@ def _split(reports: Reports) -> Iterator[Reports]:
         yield Reports(reports.protocol, reports.column[start : start + PERSONS])
 
 
-def _covered(protocol: Any, counts: list[Any], shares: npt.NDArray[np.float64], *, population: bool = False) -> Bools:
+def _covered(
+    protocol: Any, counts: list[Any], shares: npt.NDArray[np.float64], *, population: bool = False
+) -> Bools:
     table = np.array(counts)[:, :SEEN]
     found = protocol.estimate_from_counts(PERSONS, table.ravel(), population=population)
     truth = np.tile(shares[:SEEN], len(table))
@@ -61,7 +71,9 @@ def _exact(protocol: Any, share: float, *, population: bool = False) -> float:
     for trials, chance in parts:
         k = np.arange(trials + 1)
         ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
-        chances = np.convolve(chances, np.exp(ways + k * np.log(chance) + (trials - k) * np.log1p(-chance)))
+        chances = np.convolve(
+            chances, np.exp(ways + k * np.log(chance) + (trials - k) * np.log1p(-chance))
+        )
     return float(chances[(lower <= share) & (share <= upper)].sum())
 
 
@@ -108,7 +120,9 @@ def test_shares_of_the_second_round_of_a_repeated_collection(protocol: local.Rep
             memory = protocol.memoise(np.tile(true, AT_ONCE))
             protocol.refresh(memory)
             counts += [part.tally().counts for part in _split(protocol.refresh(memory))]
-    _near(_covered(protocol.first, counts, shares), [_exact(protocol.first, s) for s in shares[:SEEN]])
+    _near(
+        _covered(protocol.first, counts, shares), [_exact(protocol.first, s) for s in shares[:SEEN]]
+    )
 
 
 @pytest.mark.slow

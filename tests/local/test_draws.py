@@ -13,7 +13,16 @@ from scipy.special import bdtr, bdtrc, chdtrc
 
 import sordino.local as local
 from local_laws import polynomial_product
-from sordino.local.hashing import POLYNOMIALS, add, is_order, least_order, next_prime, product, products, subtract
+from sordino.local.hashing import (
+    POLYNOMIALS,
+    add,
+    is_order,
+    least_order,
+    next_prime,
+    product,
+    products,
+    subtract,
+)
 from sordino.local.protocol import below, chance
 from sordino.local.unary import bit_sums, row_width
 from sordino.mechanisms import bits
@@ -25,12 +34,25 @@ PERSONS = 60_000
 LARGE: list[Any] = [
     kind.calibrated(epsilon=epsilon, categories=k)
     for epsilon, k in ((1, 12), (1, 300), (3, 70))
-    for kind in (local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard)
-] + [local.AffineSubset.calibrated(epsilon=epsilon, categories=k) for epsilon, k in ((1, 15), (0.5, 16), (3, 254), (1, 256))]
+    for kind in (
+        local.Direct,
+        local.Unary,
+        local.LocalHashing,
+        local.Subset,
+        local.AffineSubset,
+        local.Hadamard,
+    )
+] + [
+    local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
+    for epsilon, k in ((1, 15), (0.5, 16), (3, 254), (1, 256))
+]
 
 
 def _two_sided(count: int, of: int, probability: float) -> float:
-    return 2 * min(float(bdtr(count, of, probability)), float(bdtrc(count - 1, of, probability)) if count else 1.0)
+    return 2 * min(
+        float(bdtr(count, of, probability)),
+        float(bdtrc(count - 1, of, probability)) if count else 1.0,
+    )
 
 
 @pytest.mark.parametrize("protocol", LARGE, ids=repr)
@@ -67,12 +89,16 @@ def test_subsets_of_many_categories_are_uniform() -> None:
         column = protocol.randomize(np.full(PERSONS, 4)).column
     numbers = column.view(np.uint64)[:, 0]
     for inside in (True, False):
-        sets = [(1 << a) + (1 << b) for a, b in combinations(range(17), 2) if (4 in (a, b)) == inside]
+        sets = [
+            (1 << a) + (1 << b) for a, b in combinations(range(17), 2) if (4 in (a, b)) == inside
+        ]
         seen = np.array([int((numbers == s).sum()) for s in sets])
         expected = seen.sum() / len(sets)
         statistic = float(((seen - expected) ** 2 / expected).sum())
         assert chdtrc(len(sets) - 1, statistic) > ACCEPT
-        assert seen.sum() == pytest.approx(PERSONS * float(protocol.own if inside else 1 - protocol.own), rel=0.03)
+        assert seen.sum() == pytest.approx(
+            PERSONS * float(protocol.own if inside else 1 - protocol.own), rel=0.03
+        )
 
 
 @pytest.mark.parametrize("digits", [0, 1, 5, 8])
@@ -82,13 +108,22 @@ def test_lanes_compare_uniform_digits_with_the_probability(digits: int) -> None:
         lanes = bernoulli_lanes(Fraction(top, 2**digits), 3, Script(list(words)))
         for i in range(3):
             for lane in range(64):
-                drawn = sum((words[3 * d + i] >> lane & 1) << (digits - 1 - d) for d in range(digits))
+                drawn = sum(
+                    (words[3 * d + i] >> lane & 1) << (digits - 1 - d) for d in range(digits)
+                )
                 assert int(lanes[i]) >> lane & 1 == (drawn < top)
 
 
 @pytest.mark.parametrize(
     "probability",
-    [Fraction(1, 3), Fraction(1, 2), Fraction(269, 1000), Fraction(1, 2**9), Fraction(1, 2**9 + 1), 1 - Fraction(1, 999)],
+    [
+        Fraction(1, 3),
+        Fraction(1, 2),
+        Fraction(269, 1000),
+        Fraction(1, 2**9),
+        Fraction(1, 2**9 + 1),
+        1 - Fraction(1, 999),
+    ],
 )
 def test_lanes_have_the_probability_and_no_other(probability: Fraction) -> None:
     tape = Tape(5)
@@ -135,7 +170,9 @@ def test_fields_are_fields(order: int) -> None:
     assert (table == table.T).all()
     assert all((np.sort(row) == everything).all() for row in table[1:])
     for a, b, c in np.random.default_rng(order).integers(0, order, (200, 3)).tolist():
-        assert product(a, add(b, c, order), order) == add(product(a, b, order), product(a, c, order), order)
+        assert product(a, add(b, c, order), order) == add(
+            product(a, b, order), product(a, c, order), order
+        )
         assert product(a, product(b, c, order), order) == product(product(a, b, order), c, order)
         assert subtract(add(a, b, order), b, order) == a
 
@@ -161,13 +198,17 @@ def test_products_are_those_of_polynomials(order: int) -> None:
     assert products(a, b, order).tolist() == np.diag(slow).tolist()
     assert products(a, b, order).dtype == np.int64
     assert product(a[:, None], b, order).tolist() == slow
-    assert [product(x, y, order) for x, y in zip(a.tolist(), b.tolist(), strict=True)] == np.diag(slow).tolist()
+    assert [product(x, y, order) for x, y in zip(a.tolist(), b.tolist(), strict=True)] == np.diag(
+        slow
+    ).tolist()
 
 
 @pytest.mark.parametrize("order", [7, 65537, 2**24 - 3])
 def test_products_in_prime_fields(order: int) -> None:
     a, b = np.random.default_rng(order).integers(0, order, (2, 60))
-    assert products(a[:, None], b, order).tolist() == [[x * y % order for y in b.tolist()] for x in a.tolist()]
+    assert products(a[:, None], b, order).tolist() == [
+        [x * y % order for y in b.tolist()] for x in a.tolist()
+    ]
 
 
 def test_primes() -> None:
@@ -181,12 +222,22 @@ def test_primes() -> None:
 
 def test_the_smallest_field_is_taken() -> None:
     fields = [n for n in range(2, 2100) if all(n % d for d in range(2, n)) or n & n - 1 == 0]
-    assert [least_order(n) for n in range(2, 2049)] == [min(f for f in fields if f >= n) for n in range(2, 2049)]
-    assert [least_order(n) for n in (4093, 4094, 2**16, 2**24 - 2, 2**24)] == [4093, 4096, 2**16, 2**24, 2**24]
+    assert [least_order(n) for n in range(2, 2049)] == [
+        min(f for f in fields if f >= n) for n in range(2, 2049)
+    ]
+    assert [least_order(n) for n in (4093, 4094, 2**16, 2**24 - 2, 2**24)] == [
+        4093,
+        4096,
+        2**16,
+        2**24,
+        2**24,
+    ]
     assert least_order(2**24 + 1) == 2**24 + 43
 
 
-@pytest.mark.parametrize(("values", "categories"), [(2, 8), (3, 9), (3, 20), (4, 16), (5, 25), (8, 20)])
+@pytest.mark.parametrize(
+    ("values", "categories"), [(2, 8), (3, 9), (3, 20), (4, 16), (5, 25), (8, 20)]
+)
 def test_collisions_are_as_stated(values: int, categories: int) -> None:
     h = local.LocalHashing(3, categories, values=values)
     maps = np.arange(1, h.maps + 1)[:, None]
@@ -201,10 +252,16 @@ def test_affine_sets_are_a_design(points: int) -> None:
     for size in range(1, points):
         protocol = local.AffineSubset(3, points, size=size)
         reports = np.arange(points, points**2)
-        sets = [set(np.flatnonzero(protocol.supports(reports[i : i + 1])).tolist()) for i in range(len(reports))]
+        sets = [
+            set(np.flatnonzero(protocol.supports(reports[i : i + 1])).tolist())
+            for i in range(len(reports))
+        ]
         for report, members in zip(reports.tolist(), sets, strict=True):
             a, b = divmod(report, points)
-            images = [polynomial_product(a, x, points) ^ b if binary else (a * x + b) % points for x in range(points)]
+            images = [
+                polynomial_product(a, x, points) ^ b if binary else (a * x + b) % points
+                for x in range(points)
+            ]
             assert members == {x for x in range(points) if images[x] < size}
         assert all(len(s) == size for s in sets)
         for x, y in combinations(range(points), 2):
@@ -215,7 +272,9 @@ def test_affine_sets_are_a_design(points: int) -> None:
 def test_sums_over_windows_are_right_for_every_size(categories: int) -> None:
     points = least_order(categories)
     reports = np.random.default_rng(categories).integers(points, points**2, 500)
-    reports = reports[reports // points != points - 1] if points > 2 else reports  # a multiplier that nobody drew
+    reports = (
+        reports[reports // points != points - 1] if points > 2 else reports
+    )  # a multiplier that nobody drew
     cells = np.bincount(reports, minlength=points**2)
     for size in range(1, points):
         protocol = local.AffineSubset(3, categories, size=size)
@@ -232,11 +291,16 @@ def test_affine_subsets_of_large_fields(categories: int) -> None:
         column = protocol.randomize(np.full(PERSONS, truth)).column
     some = np.array([truth, 0, 1, categories // 3])
     counts = protocol.supports_for(column, some)
-    for count, probability in zip(counts.tolist(), [protocol.own, *[protocol.other] * 3], strict=True):
+    for count, probability in zip(
+        counts.tolist(), [protocol.own, *[protocol.other] * 3], strict=True
+    ):
         assert _two_sided(count, PERSONS, float(probability)) > ACCEPT
     assert _two_sided(int(counts[0]), PERSONS, float(protocol.own) * 0.95) < REJECT
     few = [divmod(y, categories) for y in column[:200].tolist()]
-    naive = [sum(polynomial_product(a, x, categories) ^ b < protocol.size for a, b in few) for x in some.tolist()]
+    naive = [
+        sum(polynomial_product(a, x, categories) ^ b < protocol.size for a, b in few)
+        for x in some.tolist()
+    ]
     assert protocol.supports_for(column[:200], some).tolist() == naive
     with replay(Tape(4)):
         one = protocol.randomize_one(truth)

@@ -47,7 +47,11 @@ def _coverage(law: SupportLaw, confidence: float, truths: int) -> list[tuple[flo
     found = []
     for m in np.unique(np.linspace(0, n, truths).astype(int)).tolist():
         s = m / n
-        law_of_count = _binomial(n, q + s * (p - q)) if law.population else np.convolve(_binomial(m, p), _binomial(n - m, q))
+        law_of_count = (
+            _binomial(n, q + s * (p - q))
+            if law.population
+            else np.convolve(_binomial(m, p), _binomial(n - m, q))
+        )
         covered = float(law_of_count[(lower <= s) & (s <= upper)].sum())
         found.append((covered, float(law.variance(np.array(s)))))
     return found
@@ -56,15 +60,21 @@ def _coverage(law: SupportLaw, confidence: float, truths: int) -> list[tuple[flo
 @pytest.mark.parametrize("confidence", first_of(1, [0.95, 0.8, 0.99]))
 @pytest.mark.parametrize("population", [False, True])
 @pytest.mark.parametrize(
-    ("sizes", "truths"), [((1, 5, 20, 100, 400), 9), pytest.param((50, 1000), 21, marks=pytest.mark.slow)], ids=str
+    ("sizes", "truths"),
+    [((1, 5, 20, 100, 400), 9), pytest.param((50, 1000), 21, marks=pytest.mark.slow)],
+    ids=str,
 )
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
-def test_exact_coverage(protocol: Any, population: bool, confidence: float, sizes: tuple[int, ...], truths: int) -> None:
+def test_exact_coverage(
+    protocol: Any, population: bool, confidence: float, sizes: tuple[int, ...], truths: int
+) -> None:
     """Never more than 1 % below; within 1 % as soon as an atom is below 1 % at the ends."""
     z = normal_quantile(confidence)
     fine = max(36, (100 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) ** 2)
     for n in sizes:
-        for covered, variance in _coverage(SupportLaw(n, protocol.own, protocol.other, population), confidence, truths):
+        for covered, variance in _coverage(
+            SupportLaw(n, protocol.own, protocol.other, population), confidence, truths
+        ):
             assert covered >= confidence - 0.01
             assert variance < fine or covered <= confidence + 0.01
 
@@ -82,7 +92,9 @@ def test_the_intervals_of_nearly_plain_answers(epsilon: int) -> None:
     assert whole.lower.tolist() == pytest.approx([0.05 ** (1 / 1000), 0], abs=2e-3)
     half = direct.estimate_from_counts(1000, np.array([500, 500]))
     assert (half.upper - half.lower < 0.0021).all()
-    mean = local.OneBitMean.calibrated(epsilon=epsilon, low=0, high=10).estimate_from_counts(1000, np.array([1000]))
+    mean = local.OneBitMean.calibrated(epsilon=epsilon, low=0, high=10).estimate_from_counts(
+        1000, np.array([1000])
+    )
     assert mean.lower > 9.9
 
 
@@ -90,9 +102,18 @@ def test_the_intervals_of_nearly_plain_answers(epsilon: int) -> None:
 @pytest.mark.parametrize("population", [False, True])
 @pytest.mark.parametrize(
     ("own", "other", "n"),
-    [(0.88, 0.12, 4), (0.784, 0.0144, 20), (0.5, 4.5e-5, 200), (0.5, 3.4e-4, 150), (0.33, 0.0447, 5), (0.6, 0.3, 250)],
+    [
+        (0.88, 0.12, 4),
+        (0.784, 0.0144, 20),
+        (0.5, 4.5e-5, 200),
+        (0.5, 3.4e-4, 150),
+        (0.33, 0.0447, 5),
+        (0.6, 0.3, 250),
+    ],
 )
-def test_rare_errors_are_as_rare_as_stated(own: float, other: float, n: int, population: bool, confidence: float) -> None:
+def test_rare_errors_are_as_rare_as_stated(
+    own: float, other: float, n: int, population: bool, confidence: float
+) -> None:
     """High confidences, few answers, large epsilons: at most half as often again as allowed, by exact enumeration."""
     law = SupportLaw(n, Fraction(own), Fraction(other), population)
     lower, upper = law.ends(np.arange(n + 1), confidence)
@@ -160,7 +181,9 @@ def test_shares_counts_and_errors() -> None:
     assert found.shares.tolist() == pytest.approx([0.7, 0.3])
     assert found.counts.tolist() == pytest.approx([700, 300])
     assert found.standard_errors[0] == pytest.approx(float(coin.variance(1000, 0.7)) ** 0.5)
-    assert found.upper[0] - found.lower[0] == pytest.approx(2 * 1.96 * found.standard_errors[0], rel=0.01)
+    assert found.upper[0] - found.lower[0] == pytest.approx(
+        2 * 1.96 * found.standard_errors[0], rel=0.01
+    )
     wider = coin.estimate_from_counts(1000, np.array([600, 400]), population=True)
     assert wider.lower[0] < found.lower[0] < found.upper[0] < wider.upper[0]
     assert "yes" in str(found)
@@ -203,7 +226,9 @@ def test_means_with_intervals() -> None:
             found = protocol.estimate(protocol.randomize(np.full(2000, 30)))
             misses += not found.lower <= 30 <= found.upper
     assert misses < 80 * (0.05 + 6 * (0.05 * 0.95 / 80) ** 0.5)
-    assert found.standard_error == pytest.approx(float(protocol.variance(2000, Fraction(3, 10))) ** 0.5, rel=0.02)
+    assert found.standard_error == pytest.approx(
+        float(protocol.variance(2000, Fraction(3, 10))) ** 0.5, rel=0.02
+    )
     assert "2000 reports" in str(found)
     low = protocol.estimate_from_counts(10, np.array([0]))
     assert low.lower == 0 < low.upper < 100
@@ -244,7 +269,10 @@ def test_results_show_themselves() -> None:
         assert repr(found) == str(found)
         assert "1 report" in repr(found)
         assert "1 reports" not in repr(found)
-    assert repr(local.Direct(3, 2).randomize([0, 1]).tally()) == "Tally of 2 reports of Direct(odds=3, categories=2)"
+    assert (
+        repr(local.Direct(3, 2).randomize([0, 1]).tally())
+        == "Tally of 2 reports of Direct(odds=3, categories=2)"
+    )
 
 
 def test_columns_stay_straight_under_long_names() -> None:

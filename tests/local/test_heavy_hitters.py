@@ -18,7 +18,14 @@ from local_laws import Law, batch_law, client_law
 from sordino.errors import InvalidInput
 from sordino.local import heavy_hitters
 from sordino.local.heavy_hitters import HeavyHitters
-from sordino.local.prefixes import Levels, best_levels, extended, folded, least_share, supports_of_prefixes
+from sordino.local.prefixes import (
+    Levels,
+    best_levels,
+    extended,
+    folded,
+    least_share,
+    supports_of_prefixes,
+)
 from sordino.local.protocol import protocol_from_json
 from tape import Script, Tape, replay
 
@@ -53,7 +60,8 @@ def test_a_report_is_private_and_its_loss_is_that_of_the_worst_pair(protocol: He
 
 
 @pytest.mark.parametrize(
-    ("length", "values", "step"), [(5, 2, 2), (12, 4, 0), (20, 8, 4), (48, 16, 3), (50, 4, 4), (64, 64, 3)]
+    ("length", "values", "step"),
+    [(5, 2, 2), (12, 4, 0), (20, 8, 4), (48, 16, 3), (50, 4, 4), (64, 64, 3)],
 )
 def test_counting_by_words_is_counting_one_by_one(length: int, values: int, step: int) -> None:
     oracle = local.LocalHashing(3, 2 ** min(length, 48), values)
@@ -63,7 +71,10 @@ def test_counting_by_words_is_counting_one_by_one(length: int, values: int, step
     parents = generator.integers(0, 2 ** (length - step), 5, np.uint64, endpoint=False)
     expected = oracle.supports_for(column, folded(extended(parents, step)))
     with mock.patch("sordino.local.prefixes._TABLE_BYTES", 4096):
-        assert supports_of_prefixes(oracle, column, length, parents, step).tolist() == expected.tolist()
+        assert (
+            supports_of_prefixes(oracle, column, length, parents, step).tolist()
+            == expected.tolist()
+        )
 
 
 def test_folding_is_linear_and_keeps_short_values() -> None:
@@ -73,7 +84,9 @@ def test_folding_is_linear_and_keeps_short_values() -> None:
     assert (folded(a >> np.uint64(16)) == (a >> np.uint64(16)).astype(np.int64)).all()
 
 
-def zipf(persons: int, length: int, seed: int, exponent: float = 1.3) -> tuple[list[int], npt.NDArray[np.float64], Values]:
+def zipf(
+    persons: int, length: int, seed: int, exponent: float = 1.3
+) -> tuple[list[int], npt.NDArray[np.float64], Values]:
     """Values drawn at random, in order of frequency; their shares among the persons; the persons' values."""
     generator = np.random.default_rng(seed)
     names = generator.integers(0, 2**length - 1, 50_000, np.uint64, endpoint=True)
@@ -88,7 +101,11 @@ def test_frequent_values_are_found_and_their_intervals_hold(length: int, epsilon
     protocol = HeavyHitters.calibrated(epsilon=epsilon, bits=length, persons=len(values), most=8)
     with replay(Tape(3)):
         found = protocol.find(protocol.randomize(values))
-    frequent = [name for name, share in zip(names, shares, strict=True) if share > protocol.least_share(len(values))]
+    frequent = [
+        name
+        for name, share in zip(names, shares, strict=True)
+        if share > protocol.least_share(len(values))
+    ]
     assert len(frequent) >= 3
     assert set(frequent) <= set(found.values)
     for value, low, high in zip(found.values, found.lower, found.upper, strict=True):
@@ -107,7 +124,10 @@ def test_lists_with_a_value_that_nobody_has_are_rare() -> None:
     values, runs, false = np.full(500, 5), 250, 0
     with replay(Tape(8)):
         for _ in range(runs):
-            false += any(value != 5 for value in protocol.find(protocol.randomize(values), confidence=0.8).values)
+            false += any(
+                value != 5
+                for value in protocol.find(protocol.randomize(values), confidence=0.8).values
+            )
     assert 0.05 * runs < false < 0.2 * runs + 3 * (0.16 * runs) ** 0.5
 
 
@@ -132,7 +152,11 @@ def test_reports_travel_with_their_protocol(tmp_path: Path) -> None:
     assert again.protocol == protocol == protocol_from_json(protocol.to_json())
     assert protocol.find(again).values == (7,)
     other = HeavyHitters.calibrated(epsilon=3, bits=16, persons=2000, most=2)
-    for refused in (lambda: other.find(reports), lambda: reports + other.randomize([1]), reports.tally):
+    for refused in (
+        lambda: other.find(reports),
+        lambda: reports + other.randomize([1]),
+        reports.tally,
+    ):
         with pytest.raises(InvalidInput):
             refused()
     with pytest.raises(InvalidInput, match="searched, not counted"):
@@ -152,14 +176,31 @@ def test_more_persons_see_smaller_shares_and_the_plan_is_the_best_of_its_kind() 
 @pytest.mark.parametrize("persons", [1, 10**12])
 @pytest.mark.parametrize("most", [1, 4096])
 def test_no_level_compares_more_than_memory_holds(persons: int, most: int) -> None:
-    assert HeavyHitters.calibrated(epsilon=1, bits=64, persons=persons, most=most).levels.widest <= 2**26
+    assert (
+        HeavyHitters.calibrated(epsilon=1, bits=64, persons=persons, most=most).levels.widest
+        <= 2**26
+    )
     with pytest.raises(InvalidInput, match="compares at most"):
         HeavyHitters(3, 64, most, 4, Levels((64,), 2 * most))
 
 
 @pytest.mark.parametrize(
     "values",
-    [[-1], [2**16], [0.5], ["a"], [None], [True], [], 5, None, "ab", np.array([[1]]), np.array([2**16]), np.array([-1])],
+    [
+        [-1],
+        [2**16],
+        [0.5],
+        ["a"],
+        [None],
+        [True],
+        [],
+        5,
+        None,
+        "ab",
+        np.array([[1]]),
+        np.array([2**16]),
+        np.array([-1]),
+    ],
 )
 def test_bad_values_are_refused_and_nothing_is_drawn(values: Any) -> None:
     script = Script([])
@@ -217,7 +258,11 @@ def test_a_million_persons_over_four_billion_values(epsilon: int) -> None:
     protocol = HeavyHitters.calibrated(epsilon=epsilon, bits=32, persons=len(values))
     with replay(Tape(epsilon)):
         found = protocol.find(protocol.randomize(values))
-    frequent = [name for name, share in zip(names, shares, strict=True) if share > protocol.least_share(len(values))]
+    frequent = [
+        name
+        for name, share in zip(names, shares, strict=True)
+        if share > protocol.least_share(len(values))
+    ]
     assert len(set(frequent) & set(found.values)) >= 0.9 * len(frequent)
     assert set(found.values) <= set(names)
 
@@ -250,7 +295,9 @@ def test_what_was_found_stands_in_columns() -> None:
     assert head.startswith("2 values found in 10 reports")
     assert len({line.index("[") for line in lines}) == 1
     assert lines[1].startswith("  " + "b" * 37 + "... ")
-    assert str(local.Found(1, 1, 0.95, ("a",), *[numbers[:1]] * 4)).startswith("1 value found in 1 report;")
+    assert str(local.Found(1, 1, 0.95, ("a",), *[numbers[:1]] * 4)).startswith(
+        "1 value found in 1 report;"
+    )
 
 
 @pytest.mark.parametrize("reports", [["violin"], [1, 2], None, "violin"])

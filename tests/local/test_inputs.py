@@ -17,7 +17,14 @@ import sordino.local as local
 from sordino.errors import InvalidInput
 from tape import Script, replay
 
-KINDS: list[Any] = [local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard]
+KINDS: list[Any] = [
+    local.Direct,
+    local.Unary,
+    local.LocalHashing,
+    local.Subset,
+    local.AffineSubset,
+    local.Hadamard,
+]
 CERTAIN = 90
 """At this epsilon the reports of Direct are the truth."""
 
@@ -38,7 +45,9 @@ CERTAIN = 90
     ids=lambda v: type(v).__module__ + type(v).__name__,
 )
 def test_numbers_in_every_form(values: Any) -> None:
-    assert local.Direct.calibrated(epsilon=CERTAIN, categories=3).randomize(values).column.tolist() == [0, 2, 1]
+    assert local.Direct.calibrated(epsilon=CERTAIN, categories=3).randomize(
+        values
+    ).column.tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +164,12 @@ def test_bad_shares_are_refused(share: Any) -> None:
 
 def test_numbers_for_one_bit() -> None:
     certain = local.OneBitMean.calibrated(epsilon=CERTAIN, low=0, high=10)
-    for values in ([0, 10, 10.0], np.array([0.0, 10.0, 10.0]), pa.array([0, 10, 10]), pd.Series([0, 10, 10])):
+    for values in (
+        [0, 10, 10.0],
+        np.array([0.0, 10.0, 10.0]),
+        pa.array([0, 10, 10]),
+        pd.Series([0, 10, 10]),
+    ):
         assert certain.randomize(values).column.tolist() == [0, 1, 1]
     assert certain.randomize_one(Fraction(10)) == 1
     for values in ([11], [-1], [math.nan], ["1"], [], 5, np.array([11.0]), np.array([math.nan]), np.array(["1"]), [None],
@@ -178,8 +192,18 @@ def test_whole_numbers_lie_on_the_grid() -> None:
 
 
 def test_repr_and_bits() -> None:
-    assert repr(local.Subset(3, ["a", "b", "c"], 1)) == "Subset(odds=3, categories=['a', 'b', 'c'], size=1)"
-    assert [kind.calibrated(epsilon=1, categories=1000).bits for kind in KINDS] == [10, 1000, 12, 1000, 20, 10]
+    assert (
+        repr(local.Subset(3, ["a", "b", "c"], 1))
+        == "Subset(odds=3, categories=['a', 'b', 'c'], size=1)"
+    )
+    assert [kind.calibrated(epsilon=1, categories=1000).bits for kind in KINDS] == [
+        10,
+        1000,
+        12,
+        1000,
+        20,
+        10,
+    ]
     assert local.OneBitMean(3, 0, 1).bits == 1
 
 
@@ -238,7 +262,13 @@ def test_long_values_in_every_form() -> None:
     ):
         assert len(numbers.randomize(values)) == 2
     texts = local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000, text=True)
-    for values in (["a", b"b"], np.array(["a", "b"]), pa.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"])):
+    for values in (
+        ["a", b"b"],
+        np.array(["a", "b"]),
+        pa.array(["a", "b"]),
+        pd.Series(["a", "b"]),
+        pl.Series(["a", "b"]),
+    ):
         assert len(texts.randomize(values)) == 2
 
 
@@ -300,7 +330,9 @@ def test_missing_texts_are_called_so(values: Any) -> None:
             protocol.randomize(values)
 
 
-@pytest.mark.parametrize("values", [[0.0, 1.0], np.array([0.0, 1.0]), pd.Series([0, 1.0]), pl.Series([0.0])], ids=_form)
+@pytest.mark.parametrize(
+    "values", [[0.0, 1.0], np.array([0.0, 1.0]), pd.Series([0, 1.0]), pl.Series([0.0])], ids=_form
+)
 def test_floats_are_no_whole_numbers(values: Any) -> None:
     with pytest.raises(InvalidInput, match="whole numbers, 0 to 4"):
         local.Direct(3, 5).randomize(values)
@@ -308,7 +340,14 @@ def test_floats_are_no_whole_numbers(values: Any) -> None:
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("Dog", "dog"), (" dog ", "dog"), ("dgo", "dog"), ("big  bird", "Big Bird"), ("zebra", None), ("", None)],
+    [
+        ("Dog", "dog"),
+        (" dog ", "dog"),
+        ("dgo", "dog"),
+        ("big  bird", "Big Bird"),
+        ("zebra", None),
+        ("", None),
+    ],
 )
 def test_a_close_category_is_proposed(said: str, meant: str | None) -> None:
     protocol = local.Direct(3, ["dog", "cat", "Big Bird"])

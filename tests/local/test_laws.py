@@ -96,7 +96,9 @@ def test_summed_variance_is_that_of_the_whole_vector_of_estimates(protocol: Any)
 
 
 @pytest.mark.parametrize("protocol", NUMBERS, ids=repr)
-def test_one_bit_is_private_unbiased_and_has_the_stated_variance(protocol: local.OneBitMean) -> None:
+def test_one_bit_is_private_unbiased_and_has_the_stated_variance(
+    protocol: local.OneBitMean,
+) -> None:
     span = protocol.high - protocol.low
     numbers = [protocol.low + span * Fraction(i, protocol.steps) for i in range(protocol.steps + 1)]
     laws = [client_law(protocol, x) for x in numbers]
@@ -112,7 +114,14 @@ def test_one_bit_is_private_unbiased_and_has_the_stated_variance(protocol: local
     assert {protocol.loss().p[0] / protocol.loss().q[0]} == {protocol.odds}
 
 
-KINDS: list[Any] = [local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard]
+KINDS: list[Any] = [
+    local.Direct,
+    local.Unary,
+    local.LocalHashing,
+    local.Subset,
+    local.AffineSubset,
+    local.Hadamard,
+]
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.5, 1, Fraction(1, 3), 3, 12, 50])
@@ -138,10 +147,14 @@ def test_calibrated_sizes_are_the_best_of_all(epsilon: float) -> None:
     for k in (2, 5, 8, 15, 17, 40):
         odds = local.Direct.calibrated(epsilon=epsilon, categories=k).odds
         best = local.Subset.calibrated(epsilon=epsilon, categories=k)
-        assert best.total_variance(1) == min(local.Subset(odds, k, size=w).total_variance(1) for w in range(1, k))
+        assert best.total_variance(1) == min(
+            local.Subset(odds, k, size=w).total_variance(1) for w in range(1, k)
+        )
         affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
         sizes = range(1, affine.points)
-        assert affine.total_variance(1) == min(local.AffineSubset(odds, k, size=w).total_variance(1) for w in sizes)
+        assert affine.total_variance(1) == min(
+            local.AffineSubset(odds, k, size=w).total_variance(1) for w in sizes
+        )
         hashing = local.LocalHashing.calibrated(epsilon=epsilon, categories=k)
         orders = (g for g in range(2, 30) if g in (4, 8, 16) or all(g % i for i in range(2, g)))
         assert hashing.total_variance(1) == min(
@@ -155,11 +168,17 @@ def test_no_protocol_beats_subset_selection() -> None:
         least = local.Subset.calibrated(epsilon=epsilon, categories=k).total_variance(1)
         for kind in KINDS:
             assert kind.calibrated(epsilon=epsilon, categories=k).total_variance(1) >= least
-        assert local.AffineSubset.calibrated(epsilon=epsilon, categories=k).total_variance(1) == least
+        assert (
+            local.AffineSubset.calibrated(epsilon=epsilon, categories=k).total_variance(1) == least
+        )
 
 
-@pytest.mark.parametrize(("k", "points", "bits"), [(4, 4, 4), (5, 5, 5), (16, 16, 8), (256, 256, 16), (4096, 4096, 24)])
-def test_with_as_many_points_as_categories_affine_subsets_are_as_good_as_all(k: int, points: int, bits: int) -> None:
+@pytest.mark.parametrize(
+    ("k", "points", "bits"), [(4, 4, 4), (5, 5, 5), (16, 16, 8), (256, 256, 16), (4096, 4096, 24)]
+)
+def test_with_as_many_points_as_categories_affine_subsets_are_as_good_as_all(
+    k: int, points: int, bits: int
+) -> None:
     for epsilon in (0.5, 1, 3):
         subset = local.Subset.calibrated(epsilon=epsilon, categories=k)
         affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
@@ -169,7 +188,8 @@ def test_with_as_many_points_as_categories_affine_subsets_are_as_good_as_all(k: 
 
 def test_points_to_spare_cost_little() -> None:
     for (epsilon, factor), (k, points) in product(
-        [(0.5, 3), (1, 3), (3, 12)], [(100, 101), (114, 127), (1000, 1009), (1328, 1361), (65522, 65536)]
+        [(0.5, 3), (1, 3), (3, 12)],
+        [(100, 101), (114, 127), (1000, 1009), (1328, 1361), (65522, 65536)],
     ):
         least = local.Subset.calibrated(epsilon=epsilon, categories=k).total_variance(1)
         affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
@@ -194,7 +214,10 @@ def test_many_reports_of_the_batch_have_supports_as_the_formula_says() -> None:
     assert protocol.supports(column).tolist() == naive
     protocol = local.AffineSubset(ODDS, 15, size=5)
     column = protocol.randomize(np.arange(15)).column
-    naive = [sum(polynomial_product(int(y) // 16, x, 16) ^ int(y) % 16 < 5 for y in column) for x in range(15)]
+    naive = [
+        sum(polynomial_product(int(y) // 16, x, 16) ^ int(y) % 16 < 5 for y in column)
+        for x in range(15)
+    ]
     assert protocol.supports(column).tolist() == naive
 
 

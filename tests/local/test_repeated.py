@@ -45,7 +45,9 @@ def several(protocol: Repeated, value: int, count: int) -> Law:
     for answer, chance in client_law(protocol.permanent, value).items():
         one = kernel(protocol, answer)
         for seen in product(one.items(), repeat=count):
-            law[tuple(report for report, _ in seen)] += chance * math.prod((p for _, p in seen), start=Fraction(1))
+            law[tuple(report for report, _ in seen)] += chance * math.prod(
+                (p for _, p in seen), start=Fraction(1)
+            )
     return dict(law)
 
 
@@ -56,7 +58,9 @@ def test_one_report_has_the_law_of_the_first_protocol(protocol: Repeated) -> Non
         assert found == client_law(protocol.first, value)
 
 
-@pytest.mark.parametrize(("protocol", "count"), [*((p, 2) for p in SMALL), (SMALL[0], 5), (SMALL[1], 4), (SMALL[4], 3)])
+@pytest.mark.parametrize(
+    ("protocol", "count"), [*((p, 2) for p in SMALL), (SMALL[0], 5), (SMALL[1], 4), (SMALL[4], 3)]
+)
 def test_the_loss_of_several_reports_is_that_of_their_law(protocol: Repeated, count: int) -> None:
     p, q = (several(protocol, x, count) for x in (0, 1))
     ratios: dict[Fraction, Fraction] = defaultdict(Fraction)
@@ -94,7 +98,10 @@ def test_forty_reports_of_two_categories_are_counted_exactly_and_nearly_permanen
 @pytest.mark.parametrize("protocol", SMALL, ids=repr)
 def test_values_that_change_at_the_same_times_cost_the_sum(protocol: Repeated) -> None:
     one = several(protocol, 0, 1), several(protocol, 1, 1)
-    twice = [{(a, b): p * q for (a, p), (b, q) in product(x.items(), y.items())} for x, y in (one, one[::-1])]
+    twice = [
+        {(a, b): p * q for (a, p), (b, q) in product(x.items(), y.items())}
+        for x, y in (one, one[::-1])
+    ]
     most = max(p / twice[1][seen] for seen, p in twice[0].items() if p)
     client = Client(protocol)
     for value in (0, 1):
@@ -147,10 +154,14 @@ def test_the_memory_survives_storing_and_is_used_again() -> None:
         client = protocol.client()
         told = {value: client.report(value) for value in ("a", "b")}
         again = Client.from_json(client.to_json())
-        assert {value: again.report(value) for value in ("a", "b")} == told  # no fresh noise: the permanent answer
+        assert {
+            value: again.report(value) for value in ("a", "b")
+        } == told  # no fresh noise: the permanent answer
         assert (again.reports, again.values) == (4, 2)
         assert again.protocol == protocol
-        assert not any(str(answer) in repr(again) for answer in told.values() if isinstance(answer, bytes))
+        assert not any(
+            str(answer) in repr(again) for answer in told.values() if isinstance(answer, bytes)
+        )
         assert protocol.client().spent is None
 
 
@@ -221,7 +232,9 @@ def test_other_misuse_is_refused() -> None:
     assert (client.reports, client.values) == (0, 0)
 
 
-@pytest.mark.parametrize("answer", ["a", 99, 3, -1, True, [0], b"x", None, 1.0, bytearray(b"\1")], ids=repr)
+@pytest.mark.parametrize(
+    "answer", ["a", 99, 3, -1, True, [0], b"x", None, 1.0, bytearray(b"\1")], ids=repr
+)
 def test_what_is_no_permanent_answer_is_not_refreshed(answer: Any) -> None:
     for protocol in (SMALL[1], SMALL[3]):
         with pytest.raises(InvalidInput):
@@ -235,7 +248,8 @@ def test_what_are_no_permanent_bits_is_not_refreshed(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "memory", [{}, {"0": 1}, "", "abc", None, 0, [[0, 1, 1], [0, 2, 5]], [[0, 1]], [[0, 1, 1, 1]], [{}]]
+    "memory",
+    [{}, {"0": 1}, "", "abc", None, 0, [[0, 1, 1], [0, 2, 5]], [[0, 1]], [[0, 1, 1, 1]], [{}]],
 )
 def test_a_memory_is_a_list_of_distinct_values(memory: Any) -> None:
     client = SMALL[1].client()
@@ -246,7 +260,9 @@ def test_a_memory_is_a_list_of_distinct_values(memory: Any) -> None:
         Client.from_json(json.dumps(fields))
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"kind": "local.repeated", "v": 1, "permanent": ' + "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"kind": "local.repeated", "v": 1, "permanent": ' + "[" * 100_000]
+)
 def test_states_nested_too_deeply_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         Repeated.from_json(text)
@@ -256,7 +272,9 @@ def test_states_nested_too_deeply_are_refused(text: str) -> None:
 
 def test_a_client_of_long_losses_knows_what_it_spent() -> None:
     """The exact loss of many reports has more digits than Python writes."""
-    client = Repeated(local.Direct(5 + Fraction(1, 3**900), 2), local.Direct(2 + Fraction(1, 3**901), 2)).client()
+    client = Repeated(
+        local.Direct(5 + Fraction(1, 3**900), 2), local.Direct(2 + Fraction(1, 3**901), 2)
+    ).client()
     for value in (0, 0, 1) * 4:
         client.report(value)
     assert max(x.denominator for x in client.protocol.loss(reports=8).p) > 10**4300
@@ -286,7 +304,12 @@ def test_a_stored_client_goes_on(kind: str) -> None:
     ],
 )
 def test_a_stored_client_of_another_protocol_is_refused(other: dict[str, Any], told: str) -> None:
-    own: dict[str, Any] = {"permanent": 4, "first": 1, "categories": ["well", "ill"], "kind": "direct"}
+    own: dict[str, Any] = {
+        "permanent": 4,
+        "first": 1,
+        "categories": ["well", "ill"],
+        "kind": "direct",
+    }
     phone = Repeated.calibrated(**own).client()
     phone.report("well")
     with pytest.raises(InvalidInput, match=told):

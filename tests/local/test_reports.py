@@ -24,7 +24,14 @@ from tape import Tape, replay
 ALL: list[Any] = [
     kind.calibrated(epsilon=1, categories=k)
     for k in (5, 16, 100)
-    for kind in (local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard)
+    for kind in (
+        local.Direct,
+        local.Unary,
+        local.LocalHashing,
+        local.Subset,
+        local.AffineSubset,
+        local.Hadamard,
+    )
 ] + [local.OneBitMean.calibrated(epsilon=1, low=0, high=100)]
 
 
@@ -178,7 +185,11 @@ def test_empty_collections_say_nothing(protocol: Any, tmp_path: Path) -> None:
     empty.to_parquet(path)
     with pytest.raises(InvalidInput, match="empty"):
         empty.estimate()
-    for tally in (empty.tally, partial(local.tally_parquet, path), partial(local.tally_parquet, path, protocol=protocol)):
+    for tally in (
+        empty.tally,
+        partial(local.tally_parquet, path),
+        partial(local.tally_parquet, path, protocol=protocol),
+    ):
         with pytest.raises(InvalidInput, match="empty"):
             tally()
     with pytest.raises(InvalidInput, match="at least one"):
@@ -187,11 +198,21 @@ def test_empty_collections_say_nothing(protocol: Any, tmp_path: Path) -> None:
 
 STORED: dict[str, Any] = {
     '{"kind": "local.direct", "v": 1, "odds": "3", "categories": "2"}': local.Direct(3, 2),
-    '{"kind": "local.unary", "v": 1, "odds": "3", "categories": "2", "names": ["a", "b"]}': local.Unary(3, ["a", "b"]),
-    '{"kind": "local.hashing", "v": 1, "odds": "5/2", "categories": "9", "values": "4"}': local.LocalHashing(2.5, 9, 4),
-    '{"kind": "local.subset", "v": 1, "odds": "5/2", "categories": "9", "size": "3"}': local.Subset(2.5, 9, 3),
-    '{"kind": "local.affine_subset", "v": 1, "odds": "5/2", "categories": "9", "size": "3"}': local.AffineSubset(2.5, 9, 3),
-    '{"kind": "local.hadamard", "v": 1, "odds": "5/2", "categories": "9"}': local.Hadamard(Fraction(5, 2), 9),
+    '{"kind": "local.unary", "v": 1, "odds": "3", "categories": "2", "names": ["a", "b"]}': local.Unary(
+        3, ["a", "b"]
+    ),
+    '{"kind": "local.hashing", "v": 1, "odds": "5/2", "categories": "9", "values": "4"}': local.LocalHashing(
+        2.5, 9, 4
+    ),
+    '{"kind": "local.subset", "v": 1, "odds": "5/2", "categories": "9", "size": "3"}': local.Subset(
+        2.5, 9, 3
+    ),
+    '{"kind": "local.affine_subset", "v": 1, "odds": "5/2", "categories": "9", "size": "3"}': local.AffineSubset(
+        2.5, 9, 3
+    ),
+    '{"kind": "local.hadamard", "v": 1, "odds": "5/2", "categories": "9"}': local.Hadamard(
+        Fraction(5, 2), 9
+    ),
     '{"kind": "local.one_bit_mean", "v": 1, "odds": "3", "low": "0", "high": "5/2", "steps": "10"}': local.OneBitMean(
         3, 0, 2.5, 10
     ),
@@ -206,7 +227,12 @@ def test_the_stored_form_keeps_its_meaning(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", '{"kind": "local.direct", "v": 2}', '{"kind": "local.direct", "v": 1, "odds": "3", "categories": "x"}'],
+    [
+        "",
+        "{}",
+        '{"kind": "local.direct", "v": 2}',
+        '{"kind": "local.direct", "v": 1, "odds": "3", "categories": "x"}',
+    ],
 )
 def test_bad_stored_forms_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
@@ -242,32 +268,48 @@ def test_no_file_is_counted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "sub").mkdir()
     SEVEN.to_parquet("x.parquet")
     (tmp_path / "link.parquet").symlink_to(tmp_path / "x.parquet")
-    for other in ("x.parquet", Path("x.parquet"), "./x.parquet", "sub/../x.parquet", tmp_path / "x.parquet", "link.parquet"):
+    for other in (
+        "x.parquet",
+        Path("x.parquet"),
+        "./x.parquet",
+        "sub/../x.parquet",
+        tmp_path / "x.parquet",
+        "link.parquet",
+    ):
         with pytest.raises(InvalidInput, match="counted twice"):
             local.tally_parquet("x.parquet", other)
     SEVEN.to_parquet("y.parquet")
     assert local.tally_parquet("x.parquet", "y.parquet").answers == 14
 
 
-@pytest.mark.parametrize("names", [["Report", "report"], ["report", "Report"], ["report", "report"], ["report", "x"], ["x"]])
+@pytest.mark.parametrize(
+    "names",
+    [["Report", "report"], ["report", "Report"], ["report", "report"], ["report", "x"], ["x"]],
+)
 def test_only_a_table_of_one_column_is_a_collection(names: list[str], tmp_path: Path) -> None:
     column = SEVEN.to_arrow().column(0)
     other = pa.chunked_array([pa.array([1] * 7, pa.uint8())])
     table = pa.Table.from_arrays([column, other][: len(names)], names=names)
     path = tmp_path / "x.parquet"
-    pq.write_table(table.replace_schema_metadata({METADATA: SEVEN.protocol.to_json().encode()}), path)
+    pq.write_table(
+        table.replace_schema_metadata({METADATA: SEVEN.protocol.to_json().encode()}), path
+    )
     with pytest.raises(InvalidInput, match="one column"):
         local.tally_parquet(path)
     with pytest.raises(InvalidInput, match="one column"):
         local.Reports.from_parquet(path)
 
 
-def test_files_that_miscount_themselves_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_miscount_themselves_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sordino.local import collect
 
     SEVEN.to_parquet(tmp_path / "x.parquet")
     stream = collect._stream
-    monkeypatch.setattr(collect, "_stream", lambda *given: (column[1:] for column in stream(*given)))
+    monkeypatch.setattr(
+        collect, "_stream", lambda *given: (column[1:] for column in stream(*given))
+    )
     with pytest.raises(InvalidInput, match="hold 7 reports"):
         local.tally_parquet(tmp_path / "x.parquet")
 
@@ -279,7 +321,9 @@ def test_bad_memory_limits_are_refused(memory: Any, tmp_path: Path) -> None:
         local.tally_parquet(tmp_path / "x.parquet", memory=memory)
 
 
-@pytest.mark.parametrize("path", [None, 5, b"x.parquet", ["x.parquet"], "", "x\0.parquet", "\ud800.parquet"], ids=repr)
+@pytest.mark.parametrize(
+    "path", [None, 5, b"x.parquet", ["x.parquet"], "", "x\0.parquet", "\ud800.parquet"], ids=repr
+)
 def test_what_is_no_path_is_refused(path: Any) -> None:
     for read in (local.tally_parquet, local.Reports.from_parquet):
         with pytest.raises(InvalidInput):
@@ -290,11 +334,17 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 def test_reports_in_every_form(protocol: Any) -> None:
     reports = _reports(protocol, 50)
     table = reports.to_arrow()
-    single = [row.tobytes() for row in reports.column] if protocol.width else reports.column.tolist()
+    single = (
+        [row.tobytes() for row in reports.column] if protocol.width else reports.column.tolist()
+    )
     forms = [single, tuple(single), iter(single), reports.column, reports.column.copy(), table.column(0),
              table.column(0).combine_chunks(), pa.array(single)]  # fmt: skip
     if not protocol.width:
-        forms += [reports.column.astype(np.uint64), list(reports.column), reports.column.astype(object)]
+        forms += [
+            reports.column.astype(np.uint64),
+            list(reports.column),
+            reports.column.astype(object),
+        ]
     for form in forms:
         assert (local.Reports.of(protocol, form).column == reports.column).all()
     batch = table.to_batches()[0]
@@ -332,7 +382,12 @@ def test_misuse_of_collections_is_refused() -> None:
 
 def test_what_was_checked_cannot_be_changed() -> None:
     mine = np.array([0, 1, 2])
-    for reports in (local.Reports(SEVEN.protocol, mine), local.Reports.of(SEVEN.protocol, mine), SEVEN, SEVEN + SEVEN):
+    for reports in (
+        local.Reports(SEVEN.protocol, mine),
+        local.Reports.of(SEVEN.protocol, mine),
+        SEVEN,
+        SEVEN + SEVEN,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             reports.column[0] = 99
     mine[0] = 1
@@ -340,7 +395,19 @@ def test_what_was_checked_cannot_be_changed() -> None:
     assert len(memory.refresh(memory.memoise([0, 1]))) == 2
 
 
-BAD_NUMBERS = ["1e3000000", "1e-3000000", "1E99999999999999999", "3" * 100_001, "1/0", "", "x", "1e", None, 3, ["3"]]
+BAD_NUMBERS = [
+    "1e3000000",
+    "1e-3000000",
+    "1E99999999999999999",
+    "3" * 100_001,
+    "1/0",
+    "",
+    "x",
+    "1e",
+    None,
+    3,
+    ["3"],
+]
 
 
 @pytest.mark.parametrize("odds", BAD_NUMBERS, ids=lambda v: repr(v)[:20])
@@ -355,7 +422,9 @@ def test_long_numbers_come_back() -> None:
     odds = Fraction(3**20_000, 2**31_000)
     protocol = local.Direct(odds, 3)
     assert local.protocol_from_json(protocol.to_json()) == protocol
-    diary = local.Repeated(local.Direct(1 + Fraction(1, 3**900), 2), local.Direct(1 + Fraction(1, 3**901), 2))
+    diary = local.Repeated(
+        local.Direct(1 + Fraction(1, 3**900), 2), local.Direct(1 + Fraction(1, 3**901), 2)
+    )
     loss = diary.loss(reports=20)
     text = loss.to_json()
     assert max(len(x) for x in json.loads(text)["p"]) > 2 * 4300
@@ -400,7 +469,12 @@ def test_whole_numbers_are_not_rounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"a":' * 100_000, '{"kind": "local.direct", "v": 1, "names": ' + "[" * 100_000]
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"kind": "local.direct", "v": 1, "names": ' + "[" * 100_000,
+    ],
 )
 def test_texts_nested_too_deeply_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
@@ -408,10 +482,16 @@ def test_texts_nested_too_deeply_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reports", [[0, 1, 2], np.array([0, 1]), None, SEVEN.tally(), SEVEN.to_arrow()], ids=lambda v: type(v).__name__
+    "reports",
+    [[0, 1, 2], np.array([0, 1]), None, SEVEN.tally(), SEVEN.to_arrow()],
+    ids=lambda v: type(v).__name__,
 )
 def test_only_reports_are_estimated(reports: Any) -> None:
-    for protocol in (SEVEN.protocol, local.OneBitMean(3, 0, 1), local.Repeated(local.Direct(9, 3), local.Direct(3, 3))):
+    for protocol in (
+        SEVEN.protocol,
+        local.OneBitMean(3, 0, 1),
+        local.Repeated(local.Direct(9, 3), local.Direct(3, 3)),
+    ):
         with pytest.raises(InvalidInput, match=r"reports are needed here"):
             protocol.estimate(reports)  # type: ignore[union-attr]
 
@@ -432,21 +512,32 @@ def test_what_differs_is_told() -> None:
     assert told(direct(1, 3), direct(1, 4)) == "4 categories instead of 3"
     assert told(direct(1, 2), direct(1, ["a", "b"])) == "categories with names instead of without"
     assert told(direct(1, ["a", "b"]), direct(1, 2)) == "categories without names instead of with"
-    assert told(direct(1, ["a", "b"]), direct(1, ["b", "a"])) == "the same categories in another order"
+    assert (
+        told(direct(1, ["a", "b"]), direct(1, ["b", "a"])) == "the same categories in another order"
+    )
     assert told(direct(1, ["a", "b"]), direct(1, ["a", "c"])) == "category 'c' instead of 'b'"
-    assert told(direct(1, ["a", "b"]), direct(2, list("abc"))) == "epsilon 2 instead of 1, 3 categories instead of 2"
+    assert (
+        told(direct(1, ["a", "b"]), direct(2, list("abc")))
+        == "epsilon 2 instead of 1, 3 categories instead of 2"
+    )
     assert (
         told(direct(1, 3), local.Unary.calibrated(epsilon=2, categories=3))
         == "Unary instead of Direct, epsilon 2 instead of 1"
     )
     assert told(local.Subset(3, 5, 1), local.Subset(3, 5, 2)) == "size 2 instead of 1"
-    assert told(local.OneBitMean(3, 0, 1, 5), local.OneBitMean(3, 0, 1, 6)) == "steps 6 instead of 5"
-    assert told(local.Direct(Fraction(3**20_000, 2**31_000), 2), local.Direct(3, 2)).startswith("epsilon 1.099 instead of ")
+    assert (
+        told(local.OneBitMean(3, 0, 1, 5), local.OneBitMean(3, 0, 1, 6)) == "steps 6 instead of 5"
+    )
+    assert told(local.Direct(Fraction(3**20_000, 2**31_000), 2), local.Direct(3, 2)).startswith(
+        "epsilon 1.099 instead of "
+    )
 
 
 def test_the_file_that_differs_is_named(tmp_path: Path) -> None:
     for epsilon in (1, 2):
-        local.Direct.calibrated(epsilon=epsilon, categories=3).randomize([0, 1]).to_parquet(tmp_path / f"{epsilon}.parquet")
+        local.Direct.calibrated(epsilon=epsilon, categories=3).randomize([0, 1]).to_parquet(
+            tmp_path / f"{epsilon}.parquet"
+        )
     with pytest.raises(InvalidInput, match=r"2\.parquet.*epsilon 2 instead of 1"):
         local.tally_parquet(tmp_path / "1.parquet", tmp_path / "2.parquet")
 
@@ -458,7 +549,9 @@ def test_files_are_passed_one_by_one(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["nodir/x.parquet", ".", None, 5, "", "a\0b"])
-def test_what_cannot_be_written_is_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_is_refused(
+    path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput):
         SEVEN.to_parquet(path)
@@ -469,7 +562,10 @@ def test_collections_add_up_by_sum() -> None:
     assert sum([SEVEN, SEVEN, SEVEN]).column.tolist() == 3 * SEVEN.column.tolist()  # type: ignore[union-attr]
     total = sum([SEVEN.tally(), SEVEN.tally()])
     assert isinstance(total, local.Tally)
-    assert (total.answers, total.counts.tolist()) == (2 * len(SEVEN), (2 * SEVEN.tally().counts).tolist())
+    assert (total.answers, total.counts.tolist()) == (
+        2 * len(SEVEN),
+        (2 * SEVEN.tally().counts).tolist(),
+    )
     for nothing in (1, 0.0, False, None, [0], ""):
         for one in (SEVEN, SEVEN.tally()):
             with pytest.raises(InvalidInput, match="added"):

@@ -19,7 +19,14 @@ from local_laws import Law, client_law
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.local.shuffled import shuffled
-from sordino.privacy.loss.binary_count import _blocks, _count, _offsets, _Others, _tilts, count_mixture
+from sordino.privacy.loss.binary_count import (
+    _blocks,
+    _count,
+    _offsets,
+    _Others,
+    _tilts,
+    count_mixture,
+)
 from sordino.privacy.loss.law import CELL_ERROR
 from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 
@@ -30,7 +37,10 @@ ALL = (Fraction(1), Fraction(0))
 
 def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
     zero = Fraction(0)
-    return sum(max(0.0, float(p.get(y, zero)) - math.exp(epsilon) * float(q.get(y, zero))) for y in p.keys() | q.keys())
+    return sum(
+        max(0.0, float(p.get(y, zero)) - math.exp(epsilon) * float(q.get(y, zero)))
+        for y in p.keys() | q.keys()
+    )
 
 
 def mixed(laws: list[Law]) -> Law:
@@ -57,7 +67,9 @@ def mixed(laws: list[Law]) -> Law:
     ],
     ids=repr,
 )
-def test_the_loss_is_never_below_that_of_the_true_law_whatever_the_others_say(protocol: Any, others: int) -> None:
+def test_the_loss_is_never_below_that_of_the_true_law_whatever_the_others_say(
+    protocol: Any, others: int
+) -> None:
     laws = [client_law(protocol, x) for x in range(protocol.categories)]
     losses = shuffled(protocol, others + 1), shuffled(protocol.loss(), others + 1)
     for rest in combinations_with_replacement(laws, others):
@@ -98,7 +110,13 @@ def three_kinds(n: int, odds: Fraction, clone: Fraction, rest: Fraction, epsilon
                 ways = math.comb(n, a) * math.comb(n - a, b) * math.comb(n - a - b, c)
                 g = float(ways * clone ** (a + b) * rest**c * left**d)
                 total += (
-                    g * max(0.0, float(odds * a + b + weight * c) - math.exp(epsilon) * float(a + odds * b + weight * c)) / n
+                    g
+                    * max(
+                        0.0,
+                        float(odds * a + b + weight * c)
+                        - math.exp(epsilon) * float(a + odds * b + weight * c),
+                    )
+                    / n
                 )
     return total
 
@@ -112,7 +130,9 @@ def three_kinds(n: int, odds: Fraction, clone: Fraction, rest: Fraction, epsilon
         (Fraction(30), Fraction(1, 60), Fraction(29, 60)),
     ],
 )
-def test_few_persons_are_computed_almost_exactly(odds: Fraction, clone: Fraction, rest: Fraction) -> None:
+def test_few_persons_are_computed_almost_exactly(
+    odds: Fraction, clone: Fraction, rest: Fraction
+) -> None:
     for n in (1, 2, 7, 20):
         loss = ShuffledLoss(odds, clone, rest, n)
         for share in (0.0, 0.05, 0.2, 0.6, 0.95):
@@ -135,7 +155,9 @@ def clones_formula(n: int, e0: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(("e0", "n"), [(1, 1000), (1, 10**6), (6, 10**4)])
-def test_many_persons_are_within_a_thousandth_of_the_formula_and_never_below(e0: float, n: int) -> None:
+def test_many_persons_are_within_a_thousandth_of_the_formula_and_never_below(
+    e0: float, n: int
+) -> None:
     general = shuffled(so.RandomizedResponse.calibrated(epsilon=e0).loss(), n)
     for delta in (1e-5, 1e-9, 1e-15):
         epsilon = general.epsilon(delta)
@@ -147,7 +169,8 @@ def test_many_persons_are_within_a_thousandth_of_the_formula_and_never_below(e0:
 def test_of_other_losses_size_and_distance_count() -> None:
     """Laplace noise has a smaller distance at the same epsilon."""
     laplace, general = (
-        shuffled(loss, 100) for loss in (so.LaplaceLoss(Fraction(1)), local.Direct.calibrated(epsilon=1, categories=2))
+        shuffled(loss, 100)
+        for loss in (so.LaplaceLoss(Fraction(1)), local.Direct.calibrated(epsilon=1, categories=2))
     )
     assert laplace.maximum() == pytest.approx(1)
     assert laplace.epsilon(1e-6) < general.epsilon(1e-6)
@@ -165,7 +188,10 @@ def test_more_persons_and_fewer_clones_are_never_worse() -> None:
     deltas = [shuffled(local.Direct(3, 2), n).delta(0.05) for n in (1, 2, 3, 10, 100, 1000)]
     assert deltas == sorted(deltas, reverse=True)
     for n in (10, 300):
-        losses = [shuffled(local.Direct(3, 2).loss(), n), *(shuffled(local.Direct(3, k), n) for k in (3, 20))]
+        losses = [
+            shuffled(local.Direct(3, 2).loss(), n),
+            *(shuffled(local.Direct(3, k), n) for k in (3, 20)),
+        ]
         for epsilon in (0.01, 0.1, 0.5):
             found = [loss.delta(epsilon) for loss in losses]
             assert all(b <= a * (1 + 1e-3) + 1e-44 for a, b in pairwise(found))
@@ -195,7 +221,9 @@ def test_the_float_law_is_that_of_the_balls() -> None:
     for i in range(40):
         a, b = Fraction(edges[i]), Fraction(edges[i + 1])
         assert p[i] == pytest.approx(float(loss.mass_ball(a, b)), rel=CELL_ERROR, abs=1e-300)
-    mirrored = [i for i in range(40) if i not in (19, 20)]  # the middle cells share the outcomes that tell nothing
+    mirrored = [
+        i for i in range(40) if i not in (19, 20)
+    ]  # the middle cells share the outcomes that tell nothing
     assert q[mirrored] == pytest.approx(p[::-1][mirrored], rel=1e-9)
 
 
@@ -206,12 +234,18 @@ def test_it_adds_up_with_itself_as_the_product_of_pairs_does() -> None:
             {k: ways * (k[0] + 3 * k[1]) / 12 / 2**13 for k, ways in kinds.items()})  # fmt: skip
     # twelve clones for certain: less private are only fewer, so this pair is revealed less than the loss says
     for epsilon in (0.1, 0.5, 1.0):
-        true = sum(max(0.0, p[a] * p[b] - math.exp(epsilon) * q[a] * q[b]) for a, b in product(p, p))
+        true = sum(
+            max(0.0, p[a] * p[b] - math.exp(epsilon) * q[a] * q[b]) for a, b in product(p, p)
+        )
         assert true <= (2 * loss).delta(epsilon)
     mixed_losses = 3 * loss + so.Laplace(10).loss(1) + so.Gaussian(20).loss(1)
     found = mixed_losses.epsilon_bounds(1e-6)  # type: ignore[attr-defined]
     assert found.lower <= found.upper <= found.lower * 1.01
-    apart = (3 * loss).epsilon(5e-7) + so.Laplace(10).loss(1).epsilon(0) + so.Gaussian(20).loss(1).epsilon(5e-7)
+    apart = (
+        (3 * loss).epsilon(5e-7)
+        + so.Laplace(10).loss(1).epsilon(0)
+        + so.Gaussian(20).loss(1).epsilon(5e-7)
+    )
     assert found.upper < apart
 
 
@@ -237,7 +271,15 @@ def test_bad_numbers_of_persons(persons: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "report", [None, 1, "Direct", so.Gaussian(1).loss(1), so.FiniteLoss(ALL, ALL[::-1]), so.FiniteLoss(ALL, ALL)]
+    "report",
+    [
+        None,
+        1,
+        "Direct",
+        so.Gaussian(1).loss(1),
+        so.FiniteLoss(ALL, ALL[::-1]),
+        so.FiniteLoss(ALL, ALL),
+    ],
 )
 def test_only_pure_losses_of_one_report_are_shuffled(report: Any) -> None:
     with pytest.raises(InvalidInput):
@@ -245,7 +287,8 @@ def test_only_pure_losses_of_one_report_are_shuffled(report: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("odds", "clone", "rest"), [(1, 0.1, 0.1), (3, 0.26, 0), (3, 0, 0.1), (3, 0.25, 0.1), (3, 0.1, 0), (3, 0.1, 0.9)]
+    ("odds", "clone", "rest"),
+    [(1, 0.1, 0.1), (3, 0.26, 0), (3, 0, 0.1), (3, 0.25, 0.1), (3, 0.1, 0), (3, 0.1, 0.9)],
 )
 def test_impossible_parameters(odds: Any, clone: Any, rest: Any) -> None:
     with pytest.raises(InvalidInput):
@@ -257,15 +300,25 @@ def counts(n: int, odds: Any, ones: int) -> tuple[Any, Any]:
     lie = 1 / (odds + 1)
     others = [lie - lie + 1]
     for chance in [1 - lie] * ones + [lie] * (n - 1 - ones):
-        others = [a * (1 - chance) + b * chance for a, b in zip([*others, 0], [0, *others], strict=True)]
-    p, q = ([a * (1 - c) + b * c for a, b in zip([*others, 0], [0, *others], strict=True)] for c in (1 - lie, lie))
+        others = [
+            a * (1 - chance) + b * chance for a, b in zip([*others, 0], [0, *others], strict=True)
+        ]
+    p, q = (
+        [a * (1 - c) + b * c for a, b in zip([*others, 0], [0, *others], strict=True)]
+        for c in (1 - lie, lie)
+    )
     return p, q
 
 
 def worst_count(n: int, odds: Fraction, ratio: Fraction) -> Fraction:
     """The largest delta at log(ratio) over the others' truths, both directions, in exact numbers."""
-    pairs = [pair for ones in range(n) for p, q in [counts(n, odds, ones)] for pair in ((p, q), (q, p))]
-    return max(sum((max(a - ratio * b, Fraction(0)) for a, b in zip(*pair, strict=True)), Fraction(0)) for pair in pairs)
+    pairs = [
+        pair for ones in range(n) for p, q in [counts(n, odds, ones)] for pair in ((p, q), (q, p))
+    ]
+    return max(
+        sum((max(a - ratio * b, Fraction(0)) for a, b in zip(*pair, strict=True)), Fraction(0))
+        for pair in pairs
+    )
 
 
 def test_others_who_all_agree_are_not_the_worst_for_binary_responses() -> None:
@@ -280,9 +333,13 @@ def test_others_who_all_agree_are_not_the_worst_for_binary_responses() -> None:
     assert delta(0, 0.8) > delta(1, 0.8)
 
 
-@pytest.mark.parametrize("odds", [Fraction(11, 10), Fraction(3), Fraction(20), Fraction(1000)], ids=str)
+@pytest.mark.parametrize(
+    "odds", [Fraction(11, 10), Fraction(3), Fraction(20), Fraction(1000)], ids=str
+)
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 13])
-def test_few_binary_reports_have_the_exact_worst_over_the_others_truths(n: int, odds: Fraction) -> None:
+def test_few_binary_reports_have_the_exact_worst_over_the_others_truths(
+    n: int, odds: Fraction
+) -> None:
     mixture = ShuffledBinaryLoss(odds, n).mixture
     assert sum(mixture.weights) == 1
     assert min(mixture.weights) >= 0
@@ -302,17 +359,24 @@ def test_few_binary_reports_have_the_exact_worst_over_the_others_truths(n: int, 
 def exact_delta(n: int, odds: float, ones: int, epsilon: float) -> float:
     """delta at one number of ones, from SciPy's binomial laws: the count of the ones and that of the zeros, added."""
     lie, ratio = 1 / (odds + 1), math.exp(epsilon)
-    laws = binom.pmf(np.arange(ones + 1), ones, 1 - lie), binom.pmf(np.arange(n - ones), n - 1 - ones, lie)
+    laws = (
+        binom.pmf(np.arange(ones + 1), ones, 1 - lie),
+        binom.pmf(np.arange(n - ones), n - 1 - ones, lie),
+    )
     others = np.convolve(*(law[law > 1e-80] for law in laws))
     first = sum(int(np.argmax(law > 1e-80)) for law in laws)
     tail = np.append(np.cumsum(others[::-1])[::-1], 0.0)
-    before = np.append(0.0, others)  # the outcome that counts is one above: k = first, first + 1, ...
+    before = np.append(
+        0.0, others
+    )  # the outcome that counts is one above: k = first, first + 1, ...
     assert first + len(others) <= n
     return float(np.max((1 - lie - ratio * lie) * before - (ratio - 1) * tail))
 
 
 @pytest.mark.parametrize(("odds", "n"), [(3, 700), (3, 3000), (20, 3000), (1.05, 10_000)])
-def test_many_binary_reports_are_near_the_worst_law_and_never_below_any(odds: float, n: int) -> None:
+def test_many_binary_reports_are_near_the_worst_law_and_never_below_any(
+    odds: float, n: int
+) -> None:
     loss = ShuffledBinaryLoss(Fraction(odds), n)
     for delta in (1e-3, 1e-6, 1e-12):
         epsilon = loss.epsilon(delta)
@@ -320,13 +384,19 @@ def test_many_binary_reports_are_near_the_worst_law_and_never_below_any(odds: fl
             continue
         for ones in (0, 1, n // 3, n // 2, n - 40, n - 2, n - 1):
             assert exact_delta(n, odds, ones, epsilon) <= delta * (1 + 1e-9)
-        assert max(exact_delta(n, odds, ones, epsilon * (1 - 3e-3)) for ones in (n - 40, n - 2, n - 1)) > delta
+        assert (
+            max(exact_delta(n, odds, ones, epsilon * (1 - 3e-3)) for ones in (n - 40, n - 2, n - 1))
+            > delta
+        )
 
 
 @pytest.mark.parametrize("n", [600, 10**4, 10**6, 10**9])
 def test_binary_reports_reveal_less_than_the_clones_say(n: int) -> None:
     """By a fifth at odds 3: the noise of all reports hides a person, not only that of reports which ignore their truth."""
-    binary, clones = local.shuffled(local.Direct(3, 2), n), local.shuffled(local.Direct(3, 2).loss(), n)
+    binary, clones = (
+        local.shuffled(local.Direct(3, 2), n),
+        local.shuffled(local.Direct(3, 2).loss(), n),
+    )
     for delta in (1e-6, 1e-12):
         if clones.epsilon(delta) > 0:
             assert 0.75 < binary.epsilon(delta) / clones.epsilon(delta) < 0.91
@@ -334,20 +404,29 @@ def test_binary_reports_reveal_less_than_the_clones_say(n: int) -> None:
 
 def test_more_binary_reports_are_never_worse() -> None:
     """Also where numbers of ones begin to be taken together."""
-    epsilons = [ShuffledBinaryLoss(Fraction(3), n).epsilon(1e-6) for n in (2, 3, 50, 512, 514, 1100, 5000)]
+    epsilons = [
+        ShuffledBinaryLoss(Fraction(3), n).epsilon(1e-6) for n in (2, 3, 50, 512, 514, 1100, 5000)
+    ]
     assert epsilons == sorted(epsilons, reverse=True)
 
 
 def test_binary_reports_that_floats_cannot_count_have_the_general_loss() -> None:
     loss = ShuffledBinaryLoss(Fraction(10**9), 2**40)
     assert count_mixture(2**40, Fraction(10**9)) is None
-    assert loss.mixture == ShuffledLoss(Fraction(10**9), 1 / Fraction(10**9 + 1), Fraction(0), 2**40).mixture
+    assert (
+        loss.mixture
+        == ShuffledLoss(Fraction(10**9), 1 / Fraction(10**9 + 1), Fraction(0), 2**40).mixture
+    )
 
 
 def test_a_bit_for_a_number_is_a_binary_report() -> None:
     """The chance of a 1 lies between those of the two truths, and delta is convex in every person's chance."""
     numbers = local.OneBitMean(3, 0, 100)
-    assert shuffled(numbers, 100) == shuffled(local.Direct(3, 2), 100) == ShuffledBinaryLoss(Fraction(3), 100)
+    assert (
+        shuffled(numbers, 100)
+        == shuffled(local.Direct(3, 2), 100)
+        == ShuffledBinaryLoss(Fraction(3), 100)
+    )
     n, loss = 5, ShuffledBinaryLoss(Fraction(3), 5)
     assert so.Loss.from_json(loss.to_json()) == loss
     rng = np.random.default_rng(7)
@@ -369,7 +448,9 @@ def test_sums_of_binary_losses_bound_products_of_counts_with_different_others() 
     limits = {epsilon: (2 * loss).delta(epsilon) for epsilon in (0.0, 0.4, 1.7)}
     for (p1, q1), (p2, q2) in product(both, both):
         for epsilon in limits:
-            true = float(np.maximum(np.outer(p1, p2) - math.exp(epsilon) * np.outer(q1, q2), 0).sum())
+            true = float(
+                np.maximum(np.outer(p1, p2) - math.exp(epsilon) * np.outer(q1, q2), 0).sum()
+            )
             assert true <= limits[epsilon]
 
 
@@ -383,7 +464,9 @@ def test_binary_reports_need_odds_above_one(odds: Any) -> None:
 def test_every_number_of_ones_is_in_a_block_that_gave_enough_others_away(others: int) -> None:
     blocks = _blocks(others, Fraction(3))
     covered = np.zeros(others + 1, int)
-    for size, ones in zip(blocks.sizes.astype(int).tolist(), blocks.ones.astype(int).tolist(), strict=True):
+    for size, ones in zip(
+        blocks.sizes.astype(int).tolist(), blocks.ones.astype(int).tolist(), strict=True
+    ):
         assert 0 <= ones <= size <= others
         covered[ones : ones + others - size + 1] += 1
     assert (covered == 1).all()
@@ -400,8 +483,14 @@ def test_probabilities_of_a_count_are_bracketed(odds: float) -> None:
         for block, chance in enumerate((lie, 1 - lie)):
             k = others.base[block] + offsets
             law = binom(n, chance)
-            for probability, error, at in ((found.at, found.at_error, k), (found.before, found.before_error, k - 1)):
-                assert (np.abs(probability[:, block] - law.pmf(at)) <= error[:, block] + 1e-10 * law.pmf(at)).all()
+            for probability, error, at in (
+                (found.at, found.at_error, k),
+                (found.before, found.before_error, k - 1),
+            ):
+                assert (
+                    np.abs(probability[:, block] - law.pmf(at))
+                    <= error[:, block] + 1e-10 * law.pmf(at)
+                ).all()
             true = law.sf(k - 1)
             near = true > 1e-40
             assert (found.tail[:, block] <= true * (1 + 1e-10)).all()

@@ -95,7 +95,10 @@ def worst(variant: Variant, questions: int, monotone: bool = False) -> float:
             continue
         one, other = (base,) * questions, tuple(base + m for m in moves)
         for answers in transcripts:
-            largest = max(largest, log_ratio(variant.probability(one, answers), variant.probability(other, answers)))
+            largest = max(
+                largest,
+                log_ratio(variant.probability(one, answers), variant.probability(other, answers)),
+            )
     return largest
 
 
@@ -106,7 +109,10 @@ def worst_long(variant: Variant, questions: int) -> float:
     for answers in ((False,) * questions, (False,) * half + (True,) * half, (True, False) * half):
         for one, other in (((0,) * questions, (1,) * questions), ((0,) * questions, (1,) * half + (-1,) * half),
                            ((0, 0) * half, (-1, 1) * half), ((2, 0) * half, (1, 1) * half)):  # fmt: skip
-            largest = max(largest, log_ratio(variant.probability(one, answers), variant.probability(other, answers)))
+            largest = max(
+                largest,
+                log_ratio(variant.probability(one, answers), variant.probability(other, answers)),
+            )
     return largest
 
 
@@ -136,7 +142,12 @@ def test_monotone_values_need_less_noise_and_only_they() -> None:
         replace(right(1, 4), question_scale=right(1, 1).question_scale),
         replace(right(1, 2), stops=False),
     ],
-    ids=["no noise on the threshold", "no noise on the values", "noise that does not grow with most", "no end"],
+    ids=[
+        "no noise on the threshold",
+        "no noise on the values",
+        "noise that does not grow with most",
+        "no end",
+    ],
 )
 def test_known_mistakes_are_caught_by_the_same_checks(wrong: Variant) -> None:
     assert max(worst_long(wrong, questions) for questions in (2, 8, 24)) > 2
@@ -144,7 +155,10 @@ def test_known_mistakes_are_caught_by_the_same_checks(wrong: Variant) -> None:
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_the_object_has_that_law_and_no_other(most: int) -> None:
-    values, runs = (-5, -5, 5, 5), 2500  # by the exact laws, of seven tried the best at telling these variants apart
+    values, runs = (
+        (-5, -5, 5, 5),
+        2500,
+    )  # by the exact laws, of seven tried the best at telling these variants apart
     variant = right(1.5, most)
     outcomes = [a for a in product((False, True), repeat=4) if variant.probability(values, a) > 0]
     counts = dict.fromkeys(outcomes, 0)
@@ -157,7 +171,9 @@ def test_the_object_has_that_law_and_no_other(most: int) -> None:
         expected = np.array([law.probability(values, a) for a in outcomes]) * runs
         observed = np.array([counts[a] for a in outcomes])
         keep = expected > 5
-        return float(chdtrc(keep.sum() - 1, float(((observed - expected)[keep] ** 2 / expected[keep]).sum())))
+        return float(
+            chdtrc(keep.sum() - 1, float(((observed - expected)[keep] ** 2 / expected[keep]).sum()))
+        )
 
     assert sum(variant.probability(values, a) for a in outcomes) == pytest.approx(1, abs=1e-12)
     assert p_value(variant) > ACCEPT
@@ -172,7 +188,9 @@ def test_the_split_has_the_least_variance() -> None:
         first, second = _scales(Fraction(1), Fraction(1), most, monotone)
         times = most * (1 if monotone else 2)
         assert 1 / first + times / second == 1
-        best = min(1 / e**2 + (times / (1 - e)) ** 2 for e in np.linspace(0.001, 0.999, 9999).tolist())
+        best = min(
+            1 / e**2 + (times / (1 - e)) ** 2 for e in np.linspace(0.001, 0.999, 9999).tolist()
+        )
         assert float(first**2 + second**2) <= best * (1 + 1e-6)
 
 
@@ -203,7 +221,13 @@ def test_it_ends_after_the_last_positive_answer() -> None:
 
 def test_nothing_can_carry_its_noise_elsewhere() -> None:
     above = AboveThreshold.calibrated(epsilon=1, threshold=0, most=3)
-    for attempt in (copy.copy, copy.deepcopy, pickle.dumps, lambda x: copy.deepcopy([x]), lambda x: x.__reduce_ex__(2)):
+    for attempt in (
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+        lambda x: copy.deepcopy([x]),
+        lambda x: x.__reduce_ex__(2),
+    ):
         with pytest.raises(InvalidInput, match="used twice"):
             attempt(above)
     assert not hasattr(above, "__dict__")
@@ -247,10 +271,15 @@ def test_answers_are_right_beyond_the_interval() -> None:
     with replay(Tape(2)):
         wrong = 0
         for _ in range(300):
-            above = AboveThreshold.calibrated(epsilon=1, threshold=5, most=6, sensitivity=Fraction(1, 10), step=0.01)
+            above = AboveThreshold.calibrated(
+                epsilon=1, threshold=5, most=6, sensitivity=Fraction(1, 10), step=0.01
+            )
             width = above.interval(0.9, questions=12)
             values = [5 + width * side * 1.01 for side in (1, -1) * 6]
-            wrong += [above.ask(v, round_to_lattice=True) for v in values[:11]] != [True, False] * 5 + [True]
+            wrong += [above.ask(v, round_to_lattice=True) for v in values[:11]] != [
+                True,
+                False,
+            ] * 5 + [True]
     assert wrong <= 30 + 5 * math.sqrt(27)
 
 

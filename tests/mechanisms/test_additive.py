@@ -71,19 +71,28 @@ def test_the_noise_on_one_number_does_not_depend_on_it(kind: type[Additive], val
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [Fraction(1, 100), Fraction(1, 3), Fraction(1, 1024), 5, 1])
-def test_every_output_lies_on_the_public_lattice_whatever_the_input(kind: type[Additive], step: Any) -> None:
+def test_every_output_lies_on_the_public_lattice_whatever_the_input(
+    kind: type[Additive], step: Any
+) -> None:
     """The precision attack: the granularity of the output must not tell the input."""
     m = kind(scale=10, step=step)
     for steps in (0, 1, -7, 10**6, 12345678):
-        out = m.release(np.full(200, steps) * 1.0 * float(step) if step != 1 else np.full(200, steps), round_to_lattice=True)
+        out = m.release(
+            np.full(200, steps) * 1.0 * float(step) if step != 1 else np.full(200, steps),
+            round_to_lattice=True,
+        )
         for y in out.tolist():
             k = round(Fraction(y) / Fraction(step))
             assert y == (k * step if isinstance(step, int) else float(k * step))
 
 
-def trailing_zeros(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.intp]]:
+def trailing_zeros(
+    values: np.ndarray[Any, np.dtype[np.float64]],
+) -> np.ndarray[Any, np.dtype[np.intp]]:
     """How many outputs are multiples of 2^-k, for k = 40 .. 55: the pattern that float noise leaks."""
-    return np.array([int((np.ldexp(values, k) == np.rint(np.ldexp(values, k))).sum()) for k in range(40, 56)])
+    return np.array(
+        [int((np.ldexp(values, k) == np.rint(np.ldexp(values, k))).sum()) for k in range(40, 56)]
+    )
 
 
 def test_the_bit_pattern_attack_breaks_float_noise_and_not_ours() -> None:
@@ -117,7 +126,9 @@ def test_interval_is_the_smallest_that_covers(kind: type[Additive]) -> None:
             assert covered >= float(confidence) - 1e-15
             if half:
                 assert m.cdf(half - 1) - m.cdf(-half) < float(confidence)
-    assert kind(scale=1, step=0.01).interval(0.95) == pytest.approx({so.Laplace: 2.9957, so.Gaussian: 1.96}[kind], abs=0.01)
+    assert kind(scale=1, step=0.01).interval(0.95) == pytest.approx(
+        {so.Laplace: 2.9957, so.Gaussian: 1.96}[kind], abs=0.01
+    )
 
 
 def test_pmf_and_cdf_are_the_closed_forms() -> None:
@@ -125,7 +136,9 @@ def test_pmf_and_cdf_are_the_closed_forms() -> None:
     assert m.pmf(0) == -math.expm1(-1 / 4)
     assert m.pmf(3) == pytest.approx(math.exp(-3 / 2) * math.sinh(1 / 4), rel=1e-15)
     assert m.pmf(3) == m.pmf(-3) == m.pmf(8, value=5)
-    assert g.pmf(1) == pytest.approx(0.5 * (math.erf(1.5 / 2**1.5) - math.erf(0.5 / 2**1.5)), rel=1e-14)
+    assert g.pmf(1) == pytest.approx(
+        0.5 * (math.erf(1.5 / 2**1.5) - math.erf(0.5 / 2**1.5)), rel=1e-14
+    )
     for x in (m, g):
         ks = list(range(-60, 61))
         assert float(x.pmf(ks).sum()) == pytest.approx(1, abs=1e-12)
@@ -138,7 +151,21 @@ def test_pmf_and_cdf_are_the_closed_forms() -> None:
 
 def random_parameters(n: int) -> list[tuple[float, float]]:
     rng = random.Random(7)
-    extreme = [5e-324, 2.2e-308, 1e-300, 1e-12, 0.1, 0.3, 1 / 3, 0.7, 1.0, 3.0, 1e12, 1e300, 1.7e308]
+    extreme = [
+        5e-324,
+        2.2e-308,
+        1e-300,
+        1e-12,
+        0.1,
+        0.3,
+        1 / 3,
+        0.7,
+        1.0,
+        3.0,
+        1e12,
+        1e300,
+        1.7e308,
+    ]
     pairs = [(s, e) for s in extreme for e in extreme]
     wide = [math.ldexp(rng.random(), rng.randint(-1070, 1020)) for _ in range(n)]
     pairs += list(zip(wide[::2], wide[1::2], strict=True))
@@ -152,13 +179,20 @@ def test_rounded_noise_on_counts_is_as_good_as_decided() -> None:
     And what a geometric draw would be: rounded noise whose draws other than 0 are kept with probability 1/cosh(epsilon/2).
     """
     page = Path(__file__).parents[2] / "docs" / "decisions" / "0005-counts-have-rounded-noise.md"
-    lines = [line.strip("| ").split(" | ") for line in page.read_text().splitlines() if re.match(r"\| [\d.]+ \|", line)]
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in page.read_text().splitlines()
+        if re.match(r"\| [\d.]+ \|", line)
+    ]
     assert len(lines) == 6
     for epsilon, *told in lines:
         rounded, q = so.Laplace(scale=1 / Fraction(epsilon)), math.exp(-float(epsilon))
         law = {k: rounded.pmf(k) for k in range(1, math.ceil(40 / float(epsilon)))}
         variance, geometric = sum(2 * k * k * p for k, p in law.items()), 2 * q / (1 - q) ** 2
-        price, dearer = Charge.of(LaplaceLoss(Fraction(epsilon))), Charge.of(DiscreteLaplaceLoss(1, 1 / Fraction(epsilon)))
+        price, dearer = (
+            Charge.of(LaplaceLoss(Fraction(epsilon))),
+            Charge.of(DiscreteLaplaceLoss(1, 1 / Fraction(epsilon))),
+        )
         assert float(dearer.pure or 0) == pytest.approx(float(price.pure or 0))
         assert price.mu_squared is not None
         assert dearer.mu_squared is not None
@@ -166,7 +200,9 @@ def test_rounded_noise_on_counts_is_as_good_as_decided() -> None:
         found = math.sqrt(variance / geometric), more, variance / geometric / more
         assert [f"{found[0]:.3f}", *(f"{x:.2f}" for x in found[1:])] == told
         kept = 1 / math.cosh(float(epsilon) / 2)
-        assert all(p * kept == pytest.approx((1 - q) / (1 + q) * q**k) for k, p in law.items() if k < 20)
+        assert all(
+            p * kept == pytest.approx((1 - q) / (1 + q) * q**k) for k, p in law.items() if k < 20
+        )
 
 
 @pytest.mark.parametrize("count", first_of(1, [20_000, 100_000]))
@@ -181,13 +217,17 @@ def test_laplace_scale_is_never_below_sensitivity_over_epsilon(count: int) -> No
             assert scale <= ratio * (1 + Fraction(1, 10**15))
         if math.isfinite(sensitivity / epsilon):
             below_in_floats += Fraction(sensitivity / epsilon) < ratio
-    assert below_in_floats > count / 10  # a plain float division would have been too small that often
+    assert (
+        below_in_floats > count / 10
+    )  # a plain float division would have been too small that often
 
 
 def test_decimal_readings_are_covered_too() -> None:
     for s in ("0.29", "0.07", "1.1", "3"):
         for e in ("0.1", "0.3", "0.7", "1.1"):
-            assert so.Laplace.calibrated(sensitivity=float(s), epsilon=float(e)).scale >= Fraction(s) / Fraction(e)
+            assert so.Laplace.calibrated(sensitivity=float(s), epsilon=float(e)).scale >= Fraction(
+                s
+            ) / Fraction(e)
     assert so.Laplace.calibrated(sensitivity=1, epsilon=0.1).scale == 10
     assert so.Laplace.calibrated(sensitivity=Decimal("0.3"), epsilon=Decimal("0.1")).scale == 3
 
@@ -202,7 +242,22 @@ def test_calibration_and_loss_agree_to_the_float() -> None:
 @pytest.mark.parametrize("name", ["sensitivity", "epsilon", "delta", "scale", "step"])
 @pytest.mark.parametrize(
     "bad",
-    [0, -1, 0.0, -0.5, math.nan, math.inf, -math.inf, "1", None, True, 1j, [1], np.array([1.0]), Decimal("NaN")],
+    [
+        0,
+        -1,
+        0.0,
+        -0.5,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "1",
+        None,
+        True,
+        1j,
+        [1],
+        np.array([1.0]),
+        Decimal("NaN"),
+    ],
     ids=repr,
 )
 def test_bad_parameters_are_refused_by_name(name: str, bad: Any) -> None:
@@ -211,7 +266,9 @@ def test_bad_parameters_are_refused_by_name(name: str, bad: Any) -> None:
     if name in good:
         calls.append(lambda: so.Gaussian.calibrated(**{**good, name: bad}))
         if name != "delta":
-            calls.append(lambda: so.Laplace.calibrated(**{"sensitivity": 1, "epsilon": 1, name: bad}))
+            calls.append(
+                lambda: so.Laplace.calibrated(**{"sensitivity": 1, "epsilon": 1, name: bad})
+            )
         if name == "sensitivity":
             calls += [lambda: so.Laplace(1).loss(bad), lambda: so.Gaussian(1).loss(bad)]
     else:
@@ -254,7 +311,9 @@ def test_memory_stays_within_six_output_arrays() -> None:
 def test_repr_equality_and_hash() -> None:
     assert repr(so.Laplace(scale=2)) == "Laplace(scale=2)"
     assert repr(so.Laplace(scale=Fraction(10, 3), step=0.01)) == "Laplace(scale=10/3, step=0.01)"
-    assert repr(so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6)).startswith("Gaussian(scale=4.22467888")
+    assert repr(so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6)).startswith(
+        "Gaussian(scale=4.22467888"
+    )
     assert so.Laplace(2) == so.Laplace(2.0)
     assert len({so.Laplace(2), so.Laplace(2), so.Gaussian(2)}) == 2
     with pytest.raises(AttributeError):

@@ -40,7 +40,9 @@ print(len(seen), len(set(seen)))
 
 
 def test_forked_children_never_repeat_a_draw() -> None:
-    answer = subprocess.run([sys.executable, "-c", FORKS, "64"], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", FORKS, "64"], capture_output=True, text=True, check=True
+    )
     total, different = map(int, answer.stdout.split())
     assert total == different == 1000 + 64 * 900
 
@@ -63,7 +65,9 @@ def test_threads_have_streams_of_their_own() -> None:
 
     def work() -> None:
         streams.append(bits.source())
-        words.extend([bits.source().word() for _ in range(2000)] + bits.source().words(2000).tolist())
+        words.extend(
+            [bits.source().word() for _ in range(2000)] + bits.source().words(2000).tolist()
+        )
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -100,11 +104,16 @@ def test_the_public_api_takes_no_seed() -> None:
     for name in so.__all__:
         thing: Any = getattr(so, name)
         methods: list[Any] = (
-            [thing, *(m for _, m in inspect.getmembers(thing, callable))] if inspect.isclass(thing) else [thing]
+            [thing, *(m for _, m in inspect.getmembers(thing, callable))]
+            if inspect.isclass(thing)
+            else [thing]
         )
         for method in methods:
             try:
                 parameters = inspect.signature(method).parameters
             except (TypeError, ValueError):
                 continue
-            assert not {"seed", "random_state", "rng", "generator", "bits"} & set(parameters), (name, method)
+            assert not {"seed", "random_state", "rng", "generator", "bits"} & set(parameters), (
+                name,
+                method,
+            )

@@ -23,7 +23,13 @@ SCALES = (Fraction(2**31), Fraction(2**41, 3), Fraction(3 * 2**70), Fraction(10*
 
 
 def test_coarseness_is_the_least_that_brings_the_scale_below_two_to_the_thirtieth() -> None:
-    for scale in (Fraction(1, 7), Fraction(2**30), Fraction(2**30) + Fraction(1, 3), Fraction(2**31), *SCALES):
+    for scale in (
+        Fraction(1, 7),
+        Fraction(2**30),
+        Fraction(2**30) + Fraction(1, 3),
+        Fraction(2**31),
+        *SCALES,
+    ):
         j = coarseness(scale)
         assert scale <= 2 ** (30 + j)
         assert j == 0 or scale > 2 ** (29 + j)
@@ -34,16 +40,22 @@ def test_coarseness_is_the_least_that_brings_the_scale_below_two_to_the_thirtiet
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("count", [1, 3000])
-def test_what_is_released_is_the_rounded_sum_of_value_and_noise(kind: type[Additive], scale: Fraction, count: int) -> None:
+def test_what_is_released_is_the_rounded_sum_of_value_and_noise(
+    kind: type[Additive], scale: Fraction, count: int
+) -> None:
     """The same bits as noise on the fine lattice: both are rounded from one k + Z."""
     m, unit = kind(scale), 2 ** coarseness(scale)
     values = [int(v) for v in np.random.default_rng(count).integers(-(2**62), 2**62, count)]
     with replay(Tape(3)):
         released = m.release(values)
-    fine = RoundedNoise(m.shape, scale).draw(count, Tape(3), always_refine=True) if count > 8 else None
+    fine = (
+        RoundedNoise(m.shape, scale).draw(count, Tape(3), always_refine=True) if count > 8 else None
+    )
     if fine is None:
         source = Tape(3)
-        fine = np.array([RoundedNoise(m.shape, scale).draw_one(source) for _ in range(count)], object)
+        fine = np.array(
+            [RoundedNoise(m.shape, scale).draw_one(source) for _ in range(count)], object
+        )
     for value, noise, out in zip(values, fine.tolist(), released, strict=True):
         assert out % unit == 0
         assert abs(out - value - noise) <= Fraction(unit + 1, 2)
@@ -65,13 +77,22 @@ def test_numbers_lists_and_arrays_are_treated_alike(kind: type[Additive]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("shape", "scale", "bits"), list(product((LAPLACE, NORMAL), (2**30, 1000, Fraction(7, 3)), (1, 40, 90)))
+    ("shape", "scale", "bits"),
+    list(product((LAPLACE, NORMAL), (2**30, 1000, Fraction(7, 3)), (1, 40, 90))),
 )
-def test_the_slow_path_with_parts_is_the_same_function_of_the_bits(shape: Shape, scale: Any, bits: int) -> None:
+def test_the_slow_path_with_parts_is_the_same_function_of_the_bits(
+    shape: Shape, scale: Any, bits: int
+) -> None:
     noise = RoundedNoise(shape, Fraction(scale))
     chance = np.random.default_rng(2)
-    parts = Parts(np.array([int(chance.integers(2**62)) * 2**bits // 2**62 for _ in range(2000)], object), bits)
-    assert noise.draw(2000, Tape(5), parts).tolist() == noise.draw(2000, Tape(5), parts, always_refine=True).tolist()
+    parts = Parts(
+        np.array([int(chance.integers(2**62)) * 2**bits // 2**62 for _ in range(2000)], object),
+        bits,
+    )
+    assert (
+        noise.draw(2000, Tape(5), parts).tolist()
+        == noise.draw(2000, Tape(5), parts, always_refine=True).tolist()
+    )
     few = Parts(parts.numerators[:8], bits)
     words = [int(w) for w in Tape(6).words(8)]
     exact = noise.draw(8, Script(list(words)), few, always_refine=True)
@@ -144,5 +165,7 @@ def test_ordinary_scales_are_as_they_were() -> None:
         m = Laplace(scale)
         with replay(Tape(1)):
             released = m.release(np.arange(100))
-        assert (released - np.arange(100)).tolist() == RoundedNoise(LAPLACE, scale).draw(100, Tape(1)).tolist()
+        assert (released - np.arange(100)).tolist() == RoundedNoise(LAPLACE, scale).draw(
+            100, Tape(1)
+        ).tolist()
         assert Noise("laplace", scale).rounding == 0.5

@@ -9,7 +9,17 @@ import numpy.typing as npt
 import pytest
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms.combination import _GAP, EXACT, Family, Floats, Noise, _alpha, _apart, half_width, reach
+from sordino.mechanisms.combination import (
+    _GAP,
+    EXACT,
+    Family,
+    Floats,
+    Noise,
+    _alpha,
+    _apart,
+    half_width,
+    reach,
+)
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 
@@ -25,7 +35,11 @@ def laplace_tail(coefficients: tuple[float, ...], x: float) -> Decimal:
     """P[|sum of c*Z| > x] by partial fractions in 300 digits; equal scales differ by 10^-30 there."""
     with localcontext() as context:
         context.prec = 300
-        scales = [Decimal(abs(c)) * (1 + Decimal(j) * Decimal(10) ** -30) for j, c in enumerate(coefficients) if c]
+        scales = [
+            Decimal(abs(c)) * (1 + Decimal(j) * Decimal(10) ** -30)
+            for j, c in enumerate(coefficients)
+            if c
+        ]
         total = Decimal(0)
         for j, a in enumerate(scales):
             weight = Decimal(1)
@@ -61,7 +75,9 @@ def draws(family: Family, scale: float, shape: tuple[int, ...], seed: int) -> np
 def test_laplace_reach_is_never_too_small_and_a_hair_too_large(
     coefficients: tuple[float, ...], confidence: float | Fraction
 ) -> None:
-    alpha = Decimal(1) - Decimal(Fraction(confidence).numerator) / Decimal(Fraction(confidence).denominator)
+    alpha = Decimal(1) - Decimal(Fraction(confidence).numerator) / Decimal(
+        Fraction(confidence).denominator
+    )
     x = float(reach("laplace", [coefficients], confidence)[0])
     hair = {1: 1.0001, 2: 1.0001, 10: 1.015}.get(len([c for c in coefficients if c]), 1.01)
     assert laplace_tail(coefficients, x) <= alpha
@@ -93,8 +109,12 @@ def test_gaussian_reach_is_the_quantile(coefficients: tuple[float, ...], confide
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("scale", [0.2, 0.7, 3.0, 11.5])
-@pytest.mark.parametrize("coefficients", [(1,), (3,), (1, 1), (2, -1), (5, 3), (1, 2, 3), (2, 0, 2)])
-def test_covers_the_rounded_law_exactly(family: Family, scale: float, coefficients: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "coefficients", [(1,), (3,), (1, 1), (2, -1), (5, 3), (1, 2, 3), (2, 0, 2)]
+)
+def test_covers_the_rounded_law_exactly(
+    family: Family, scale: float, coefficients: tuple[int, ...]
+) -> None:
     """Against the convolution of the laws of rounded noise, integer by integer."""
     span = int(60 * scale) + 10
     law = np.ones(1)
@@ -104,7 +124,9 @@ def test_covers_the_rounded_law_exactly(family: Family, scale: float, coefficien
             spread[:: abs(c)] = rounded_pmf(family, scale, span)
             law = np.convolve(law, spread)
     middle = len(law) // 2
-    inside = np.cumsum(np.concatenate([law[middle : middle + 1], law[middle + 1 :] + law[:middle][::-1]]))
+    inside = np.cumsum(
+        np.concatenate([law[middle : middle + 1], law[middle + 1 :] + law[:middle][::-1]])
+    )
     smallest = int(np.argmax(inside >= 0.95))
     q = float(half_width(family, scale, [coefficients], 0.95)[0])
     assert inside[min(int(q), middle)] >= 0.95
@@ -131,8 +153,12 @@ def test_coverage_by_simulation_rejects_a_width_too_small_by_a_twentieth(
 def test_one_noise_has_the_interval_of_its_mechanism() -> None:
     for scale in (Fraction(1, 3), Fraction(2), Fraction(77, 2), Fraction(10**9)):
         for confidence in (0.5, 0.9, 0.95, 0.999):
-            assert half_width("laplace", scale, [[1.0]], confidence)[0] == Laplace(scale).interval(confidence)
-            assert half_width("gaussian", scale, [[-1.0]], confidence)[0] == Gaussian(scale).interval(confidence)
+            assert half_width("laplace", scale, [[1.0]], confidence)[0] == Laplace(scale).interval(
+                confidence
+            )
+            assert half_width("gaussian", scale, [[-1.0]], confidence)[0] == Gaussian(
+                scale
+            ).interval(confidence)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -141,7 +167,9 @@ def test_it_is_a_norm_that_grows_with_each_coefficient(family: Family, confidenc
     rng = np.random.default_rng(3)
     noise = Noise(family, 5.0)
     for d in (2, 3, 4, 6, 9):
-        a, b = (rng.normal(size=(3000, d)) * np.exp(2 * rng.normal(size=(3000, d))) for _ in range(2))
+        a, b = (
+            rng.normal(size=(3000, d)) * np.exp(2 * rng.normal(size=(3000, d))) for _ in range(2)
+        )
         qa, qb = noise.norm(a, confidence), noise.norm(b, confidence)
         assert (noise.norm(a + b, confidence) <= (qa + qb) * 1.003).all()
         assert np.allclose(noise.norm(-3 * a, confidence), 3 * qa)
@@ -163,10 +191,14 @@ def test_many_vectors_are_their_single_answers(family: Family) -> None:
 
 
 def test_noise_that_is_not_rounded_and_no_noise() -> None:
-    assert half_width("laplace", 2.0, [[1.0]], 0.95, rounding=0)[0] == pytest.approx(-2 * math.log(0.05))
+    assert half_width("laplace", 2.0, [[1.0]], 0.95, rounding=0)[0] == pytest.approx(
+        -2 * math.log(0.05)
+    )
     assert EXACT.half_width([[1.0, 2.0]], 0.95).tolist() == [0]
     assert EXACT.norm([[1.0, 2.0]], 0.95).tolist() == [0]
-    assert half_width("gaussian", 1e300, [[1e5, 1e5]], 0.95)[0] == pytest.approx(1.96e305 * math.sqrt(2), rel=1e-3)
+    assert half_width("gaussian", 1e300, [[1e5, 1e5]], 0.95)[0] == pytest.approx(
+        1.96e305 * math.sqrt(2), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +207,9 @@ def test_noise_that_is_not_rounded_and_no_noise() -> None:
      (1.0, [[math.nan]], 0.95), (1.0, [[math.inf, 1.0]], 0.95), (1.0, 3.0, 0.95), (1.0, [[]], 0.95),
      (1.0, [[1.0] * 11], 0.95), (1.0, [[1.0]], 1.0), (1.0, [[1.0]], 0)],
 )  # fmt: skip
-def test_refuses_what_has_no_half_width(scale: float, coefficients: object, confidence: float) -> None:
+def test_refuses_what_has_no_half_width(
+    scale: float, coefficients: object, confidence: float
+) -> None:
     with pytest.raises(InvalidInput):
         half_width("laplace", scale, coefficients, confidence)  # type: ignore[arg-type]
 

@@ -30,22 +30,33 @@ from tape import Script, Tape
 
 def law(sizes: list[int], distances: list[int], rate: Fraction) -> list[arb]:
     """The probabilities by their definition, at the working precision."""
-    weights = [size * ball(-rate * (d - min(distances))).exp() for size, d in zip(sizes, distances, strict=True)]
+    weights = [
+        size * ball(-rate * (d - min(distances))).exp()
+        for size, d in zip(sizes, distances, strict=True)
+    ]
     total = sum(weights, arb(0))
     return [w / total for w in weights]
 
 
 def chi_squared(observed: npt.NDArray[np.int64], expected: npt.NDArray[np.float64]) -> float:
     keep = expected >= 5
-    return float(chdtrc(keep.sum() - 1, float(((observed - expected)[keep] ** 2 / expected[keep]).sum())))
+    return float(
+        chdtrc(keep.sum() - 1, float(((observed - expected)[keep] ** 2 / expected[keep]).sum()))
+    )
 
 
-SIZES, DISTANCES, RATE = [1 + i % 3 for i in range(40)], [(7 * i) % 40 for i in range(40)], Fraction(1, 10)
+SIZES, DISTANCES, RATE = (
+    [1 + i % 3 for i in range(40)],
+    [(7 * i) % 40 for i in range(40)],
+    Fraction(1, 10),
+)
 
 
 def test_draws_have_the_law_and_no_other() -> None:
     bits, count = SecureBits(), 20_000
-    observed = np.bincount([draw(SIZES, DISTANCES, RATE, bits) for _ in range(count)], minlength=len(SIZES))
+    observed = np.bincount(
+        [draw(SIZES, DISTANCES, RATE, bits) for _ in range(count)], minlength=len(SIZES)
+    )
 
     def expected(sizes: list[int], rate: Fraction) -> npt.NDArray[np.float64]:
         with working(96):
@@ -72,7 +83,9 @@ PROBLEMS: list[tuple[list[int], list[int], Fraction]] = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=range(len(PROBLEMS)))
-def test_floats_and_balls_are_the_same_function_of_the_bits(problem: tuple[list[int], list[int], Fraction]) -> None:
+def test_floats_and_balls_are_the_same_function_of_the_bits(
+    problem: tuple[list[int], list[int], Fraction],
+) -> None:
     fast = [draw(*problem, Tape(seed)) for seed in range(40)]
     assert fast == [draw(*problem, Tape(seed), always_refine=True) for seed in range(40)]
 
@@ -100,7 +113,10 @@ def test_what_floats_decide_beside_a_boundary_is_what_balls_decide_for_every_con
             assert draw(sizes, distances, rate, Script([near], then=7)) in range(len(sizes))
             continue
         decided += 1
-        ends = {exponential._refine(near, sizes, gaps.tolist(), rate, Script([], then=t)) for t in (0, 2**64 - 1)}
+        ends = {
+            exponential._refine(near, sizes, gaps.tolist(), rate, Script([], then=t))
+            for t in (0, 2**64 - 1)
+        }
         assert ends == {place}
     assert decided
     assert refined
@@ -150,10 +166,18 @@ print(json.dumps([np.exp(x).tolist(), np.expm1(x).tolist(), [n for n in d if f.g
 """
 
 
-def test_every_kernel_of_numpy_on_this_machine_is_four_times_better_than_the_eight_units_assumed() -> None:
+def test_every_kernel_of_numpy_on_this_machine_is_four_times_better_than_the_eight_units_assumed() -> (
+    None
+):
     """Of exp and expm1; NumPy picks its kernel by the processor: switch the wide ones off, one after the other."""
     rng = np.random.default_rng(5)
-    x = -np.concatenate([rng.random(500) * 700, 2.0 ** rng.uniform(-60, 9, 500), [math.log(2) * k for k in range(1, 300)]])
+    x = -np.concatenate(
+        [
+            rng.random(500) * 700,
+            2.0 ** rng.uniform(-60, 9, 500),
+            [math.log(2) * k for k in range(1, 300)],
+        ]
+    )
     with working(160):
         truth = [(arb(v).exp(), arb(v).expm1()) for v in x.tolist()]
     off: list[str] = []
@@ -173,7 +197,10 @@ def test_every_kernel_of_numpy_on_this_machine_is_four_times_better_than_the_eig
         if not on:
             break
         off.append(on[-1])
-    assert all(abs(arb(math.exp(v)) / t - 1) < 4 * 2.0**-53 for v, (t, _) in zip(x.tolist(), truth, strict=True))
+    assert all(
+        abs(arb(math.exp(v)) / t - 1) < 4 * 2.0**-53
+        for v, (t, _) in zip(x.tolist(), truth, strict=True)
+    )
 
 
 def test_a_million_candidates_and_one() -> None:
@@ -206,7 +233,9 @@ def test_draws_are_private_for_every_small_change_of_the_distances() -> None:
     for d, e in product(probabilities, repeat=2):
         changes = [x - y for x, y in zip(d, e, strict=True)]
         epsilon = float(rate) * (max(changes) - min(changes))
-        losses = [abs(math.log(p / q)) for p, q in zip(probabilities[d], probabilities[e], strict=True)]
+        losses = [
+            abs(math.log(p / q)) for p, q in zip(probabilities[d], probabilities[e], strict=True)
+        ]
         assert max(losses) <= epsilon + 1e-12
         tightest = max(tightest, max(losses) / epsilon if epsilon else 0)
     assert tightest > 0.9
@@ -247,7 +276,9 @@ def test_bounded_range_bounds_hold_for_the_worst_pairs_and_are_tight(epsilon: Fr
         p, q = _pair(t, e)
         worst_mu = max(worst_mu, float(ndtri(p) - ndtri(q)))
         for alpha in (1.001, 1.5, 2, 5, 20):
-            renyi = math.log(p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)) / (alpha - 1)
+            renyi = math.log(
+                p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
+            ) / (alpha - 1)
             worst_rho = max(worst_rho, renyi / alpha)
     assert worst_mu**2 <= float(mu_squared) * (1 + 1e-6)
     assert worst_mu**2 >= float(mu_squared) * 0.999

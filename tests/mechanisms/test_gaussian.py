@@ -34,7 +34,9 @@ def test_the_scale_suffices_and_no_smaller_float_does(epsilon: float, delta: flo
                 assert delta_reference(mu, e) <= ball(d)
     larger = mu * (1 + Fraction(1, 10**12))
     with working(4000):
-        assert delta_reference(larger, Fraction(epsilon)) > ball(Fraction(delta)) * (1 - arb("1e-15"))
+        assert delta_reference(larger, Fraction(epsilon)) > ball(Fraction(delta)) * (
+            1 - arb("1e-15")
+        )
 
 
 def test_sensitivity_scales_the_noise_exactly() -> None:
@@ -45,14 +47,18 @@ def test_sensitivity_scales_the_noise_exactly() -> None:
 def test_classic_adds_more_noise_and_satisfies() -> None:
     for epsilon in (1e-6, 0.1, 0.5, 1):
         for delta in (1e-300, 1e-6, 0.5):
-            classic = so.Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method="classic")
+            classic = so.Gaussian.calibrated(
+                sensitivity=1, epsilon=epsilon, delta=delta, method="classic"
+            )
             exact = so.Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta)
             assert classic.scale > exact.scale
             assert classic.loss(1).delta(epsilon) <= delta
 
 
 def test_classic_is_refused_where_its_proof_ends() -> None:
-    with pytest.raises(InvalidInput, match=r"got epsilon=1\.5: the classic proof ends at epsilon = 1.*exact"):
+    with pytest.raises(
+        InvalidInput, match=r"got epsilon=1\.5: the classic proof ends at epsilon = 1.*exact"
+    ):
         so.Gaussian.calibrated(sensitivity=1, epsilon=1.5, delta=1e-6, method="classic")
     with pytest.raises(InvalidInput, match="delta = 1/2"):
         so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=0.6, method="classic")

@@ -20,22 +20,37 @@ PAIRS = [(low, high) for low in range(4) for high in range(low, 4)]
 
 def told(rate: Fraction, penalties: list[int] | None = None) -> IntervalDraw:
     lows, highs = (np.array(ends, np.int64) for ends in zip(*PAIRS, strict=True))
-    return IntervalDraw(lows, highs, np.array(penalties or [FINENESS * (high - low) for low, high in PAIRS], object), rate)
+    return IntervalDraw(
+        lows,
+        highs,
+        np.array(penalties or [FINENESS * (high - low) for low, high in PAIRS], object),
+        rate,
+    )
 
 
 def lost(weights: tuple[int, ...]) -> list[int]:
     """The naive weight outside of each candidate."""
-    return [sum(w for place, w in enumerate(weights) if not low <= place <= high) for low, high in PAIRS]
+    return [
+        sum(w for place, w in enumerate(weights) if not low <= place <= high) for low, high in PAIRS
+    ]
 
 
 def law(weights: tuple[int, ...], draw: IntervalDraw) -> list[float]:
-    sizes = [math.exp(-draw.rate * (o + h / FINENESS)) for o, h in zip(lost(weights), draw.penalties, strict=True)]
+    sizes = [
+        math.exp(-draw.rate * (o + h / FINENESS))
+        for o, h in zip(lost(weights), draw.penalties, strict=True)
+    ]
     return [size / sum(sizes) for size in sizes]
 
 
 def misfit(found: Counter[int], expected: list[float]) -> float:
     total = found.total()
-    return float(chi2.sf(sum((found[i] - total * p) ** 2 / (total * p) for i, p in enumerate(expected)), len(expected) - 1))
+    return float(
+        chi2.sf(
+            sum((found[i] - total * p) ** 2 / (total * p) for i, p in enumerate(expected)),
+            len(expected) - 1,
+        )
+    )
 
 
 def test_the_law_of_the_draw() -> None:
@@ -50,7 +65,9 @@ def test_the_law_of_the_draw() -> None:
 
 def test_the_weight_outside_is_that_of_a_plain_loop() -> None:
     for weights in itertools.product(range(3), repeat=4):
-        assert outside(told(Fraction(1)), PLACES, np.array(weights, np.int64)).tolist() == lost(weights)
+        assert outside(told(Fraction(1)), PLACES, np.array(weights, np.int64)).tolist() == lost(
+            weights
+        )
     assert outside(told(Fraction(1)), PLACES[:0], PLACES[:0]).tolist() == [0] * len(PAIRS)
 
 
@@ -77,8 +94,21 @@ def test_penalties_of_any_size_and_sign() -> None:
 
 @pytest.mark.parametrize(
     ("lows", "highs", "penalties", "rate"),
-    [([0], [1, 2], [0], 1), ([2], [1], [0], 1), ([], [], [], 1), ([0], [1], [0], 0), ([0], [1], [0], -1)],
+    [
+        ([0], [1, 2], [0], 1),
+        ([2], [1], [0], 1),
+        ([], [], [], 1),
+        ([0], [1], [0], 0),
+        ([0], [1], [0], -1),
+    ],
 )
-def test_candidates_that_make_no_sense(lows: list[int], highs: list[int], penalties: list[int], rate: int) -> None:
+def test_candidates_that_make_no_sense(
+    lows: list[int], highs: list[int], penalties: list[int], rate: int
+) -> None:
     with pytest.raises(InvalidInput):
-        IntervalDraw(np.array(lows, np.int64), np.array(highs, np.int64), np.array(penalties, object), Fraction(rate))
+        IntervalDraw(
+            np.array(lows, np.int64),
+            np.array(highs, np.int64),
+            np.array(penalties, object),
+            Fraction(rate),
+        )

@@ -25,7 +25,11 @@ UNIT = 65536
 def unit_delta(selection: KeySelection) -> arb:
     """d1 by the formula of the proof, at the working precision."""
     share = Fraction(selection.linf, selection.l1)
-    return ball(selection.delta * share) * ball(selection.unit_epsilon).expm1() / ball(selection.epsilon * share).expm1()
+    return (
+        ball(selection.delta * share)
+        * ball(selection.unit_epsilon).expm1()
+        / ball(selection.epsilon * share).expm1()
+    )
 
 
 def places(selection: KeySelection) -> list[int]:
@@ -38,7 +42,9 @@ def places(selection: KeySelection) -> list[int]:
 
 EXTREMES = [
     KeySelection.calibrated(epsilon=epsilon, delta=delta, l1=k * unit, linf=unit)
-    for epsilon, delta, k, unit in product((1e-6, 0.1, 1, 10), (1e-12, 1e-6, 0.01), (1, 50), (1, UNIT))
+    for epsilon, delta, k, unit in product(
+        (1e-6, 0.1, 1, 10), (1e-12, 1e-6, 0.01), (1, 50), (1, UNIT)
+    )
 ] + [
     KeySelection.calibrated(epsilon=2000, delta=1e-9, l1=3, linf=1),
     KeySelection.calibrated(epsilon=1, delta=Fraction(1, 10**400), l1=30, linf=4),
@@ -73,7 +79,9 @@ def recursion(epsilon: float, delta: float, count: int) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "k"), [(1.0, 1e-5, 1), (0.1, 1e-8, 1), (3.0, 1e-3, 7), (0.01, 0.2, 2)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k"), [(1.0, 1e-5, 1), (0.1, 1e-8, 1), (3.0, 1e-3, 7), (0.01, 0.2, 2)]
+)
 def test_with_units_of_one_it_is_the_optimal_rule(epsilon: float, delta: float, k: int) -> None:
     selection = KeySelection.calibrated(epsilon=epsilon, delta=delta, l1=k, linf=1)
     count = min(selection.certain + 3, 5000)
@@ -84,7 +92,9 @@ def test_with_units_of_one_it_is_the_optimal_rule(epsilon: float, delta: float, 
 
 
 @pytest.mark.parametrize("unit", [2, 64, UNIT])
-def test_persons_of_full_weight_get_the_optimal_rule_up_to_the_turn_and_less_than_one_person_more_behind(unit: int) -> None:
+def test_persons_of_full_weight_get_the_optimal_rule_up_to_the_turn_and_less_than_one_person_more_behind(
+    unit: int,
+) -> None:
     selection = KeySelection.calibrated(epsilon=3, delta=Fraction(1, 10**6), l1=3 * unit, linf=unit)
     optimal = recursion(1.0, 1e-6 / 3, 60)
     for persons in range(60):
@@ -95,7 +105,9 @@ def test_persons_of_full_weight_get_the_optimal_rule_up_to_the_turn_and_less_tha
             assert p == pytest.approx(optimal[persons], rel=1e-12, abs=1e-300)
 
 
-def hockey_stick(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float64]:
+def hockey_stick(
+    p: npt.NDArray[np.float64], q: npt.NDArray[np.float64], epsilon: float
+) -> npt.NDArray[np.float64]:
     """sup_E P(E) - e^epsilon Q(E) for sets of keys published independently; the keys are the last axis."""
     total = np.zeros(p.shape[:-1])
     for outcome in product((False, True), repeat=p.shape[-1]):
@@ -112,14 +124,19 @@ def moves(l1: int, linf: int, keys: int) -> Iterator[tuple[int, ...]]:
             yield move
 
 
-def worst(law: npt.NDArray[np.float64], l1: int, linf: int, keys: int, bases: list[int], epsilon: float) -> float:
+def worst(
+    law: npt.NDArray[np.float64], l1: int, linf: int, keys: int, bases: list[int], epsilon: float
+) -> float:
     """The largest divergence over all moves and all base weights, both directions (the moves have both signs)."""
     grid = np.array(list(product(bases, repeat=keys)))
     found = 0.0
     for move in moves(l1, linf, keys):
         moved = grid + np.array(move)
         allowed = (moved >= 0).all(axis=1)
-        p, q = law[np.minimum(grid[allowed], len(law) - 1)], law[np.minimum(moved[allowed], len(law) - 1)]
+        p, q = (
+            law[np.minimum(grid[allowed], len(law) - 1)],
+            law[np.minimum(moved[allowed], len(law) - 1)],
+        )
         found = max(found, float(hockey_stick(p, q, epsilon).max()))
     return found
 
@@ -129,13 +146,27 @@ SMALL = [(1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (3, 3), (3, 5), (4, 4)]
 
 @pytest.mark.parametrize(("linf", "l1"), SMALL)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.05), (0.3, 0.01), (4.0, 0.001)])
-def test_the_published_set_is_private_for_every_person(linf: int, l1: int, epsilon: float, delta: float) -> None:
+def test_the_published_set_is_private_for_every_person(
+    linf: int, l1: int, epsilon: float, delta: float
+) -> None:
     """Exhaustive over all moves of up to four keys on top of small and of critical weights."""
     selection = KeySelection.calibrated(epsilon=epsilon, delta=delta, l1=l1, linf=linf)
     law = np.array([selection.probability(n) for n in range(selection.certain + 1)])
     keys = min(4, l1)
-    critical = {0, 1, 2, selection._turn - 1, selection._turn, selection.certain - 2, selection.certain - 1}
-    every = list(range(selection.certain + linf + 1)) if keys <= 2 else sorted(n for n in critical if n >= 0)
+    critical = {
+        0,
+        1,
+        2,
+        selection._turn - 1,
+        selection._turn,
+        selection.certain - 2,
+        selection.certain - 1,
+    }
+    every = (
+        list(range(selection.certain + linf + 1))
+        if keys <= 2
+        else sorted(n for n in critical if n >= 0)
+    )
     found = worst(law, l1, linf, keys, every, epsilon)
     assert found <= delta * (1 + 1e-9) + 1e-15
     if l1 == linf == 1:
@@ -148,18 +179,28 @@ def test_a_threshold_on_whole_persons_is_not_private_when_weights_are_spread_thi
     optimal = recursion(1.0, 0.05, 40)
     law = np.array([optimal[n // linf] for n in range(40 * linf)])
     assert worst(law, l1, linf, 4, [3, 7, 11, 15], 1.0) > 0.05
-    assert worst(law, l1, linf, 1, list(range(80)), 1.0) <= 0.05 * (1 + 1e-9)  # it is only right for one key
+    assert worst(law, l1, linf, 1, list(range(80)), 1.0) <= 0.05 * (
+        1 + 1e-9
+    )  # it is only right for one key
 
 
 @pytest.mark.parametrize("selection", [s for s in EXTREMES if s._fast], ids=repr)
-def test_float_probabilities_are_closer_than_an_eighth_of_the_doubt(selection: KeySelection) -> None:
-    weights = np.array([n for n in places(selection) if 0 < n < min(selection.certain, 2**63)], np.int64)
-    for weight, p in zip(weights.tolist(), selection._float_probabilities(weights).tolist(), strict=True):
+def test_float_probabilities_are_closer_than_an_eighth_of_the_doubt(
+    selection: KeySelection,
+) -> None:
+    weights = np.array(
+        [n for n in places(selection) if 0 < n < min(selection.certain, 2**63)], np.int64
+    )
+    for weight, p in zip(
+        weights.tolist(), selection._float_probabilities(weights).tolist(), strict=True
+    ):
         with working(256):
             assert abs(selection.probability_ball(weight) - arb(p)) < DOUBT / 8
 
 
-@pytest.mark.parametrize("selection", [EXTREMES[0], EXTREMES[13], EXTREMES[-1], EXTREMES[-4], EXTREMES[-3]], ids=repr)
+@pytest.mark.parametrize(
+    "selection", [EXTREMES[0], EXTREMES[13], EXTREMES[-1], EXTREMES[-4], EXTREMES[-3]], ids=repr
+)
 def test_the_slow_path_is_the_same_function_of_the_bits(selection: KeySelection) -> None:
     weights = np.random.default_rng(4).integers(0, min(selection.certain + 10, 2**62), 400)
     fast = selection._select(weights, Tape(6))
@@ -175,7 +216,10 @@ def test_words_beside_the_boundary_are_decided_as_balls_decide_them() -> None:
             word = edge + offset
             if not 0 <= word < 2**63:
                 continue
-            found = {bool(selection._select(np.array([weight]), Script([word], then=t))[0]) for t in (0, 2**64 - 1)}
+            found = {
+                bool(selection._select(np.array([weight]), Script([word], then=t))[0])
+                for t in (0, 2**64 - 1)
+            }
             assert found == ({offset < 0} if offset else {True, False})
 
 
@@ -218,7 +262,11 @@ def test_the_tape_decides() -> None:
 def test_the_numbers_for_explanations_are_where_the_law_says() -> None:
     for selection in EXTREMES:
         if selection.certain < 10**14:
-            assert selection.probability(selection.half) >= 0.5 > selection.probability(selection.half - 1)
+            assert (
+                selection.probability(selection.half)
+                >= 0.5
+                > selection.probability(selection.half - 1)
+            )
             assert selection.probability(selection.certain) == 1.0
             with working(2048):
                 assert selection.probability_ball(selection.certain - 1) < 1

@@ -27,7 +27,14 @@ def listed(steps: Steps) -> Any:
 
 @pytest.mark.parametrize(
     ("value", "steps"),
-    [(7, 700), (0.29, 29), (-0.07, -7), (Fraction(3, 4), 75), (Decimal("1.10"), 110), (np.float64(12.34), 1234)],
+    [
+        (7, 700),
+        (0.29, 29),
+        (-0.07, -7),
+        (Fraction(3, 4), 75),
+        (Decimal("1.10"), 110),
+        (np.float64(12.34), 1234),
+    ],
 )
 def test_numbers_on_the_lattice_are_recognised(value: Any, steps: int) -> None:
     assert CENT.steps(value) == steps
@@ -35,7 +42,9 @@ def test_numbers_on_the_lattice_are_recognised(value: Any, steps: int) -> None:
     assert listed(CENT.steps(np.array([value], object))) == [steps]
 
 
-@pytest.mark.parametrize("value", [0.291, 0.29000000000000004, Fraction(1, 3), Decimal("0.005"), 1e-9])
+@pytest.mark.parametrize(
+    "value", [0.291, 0.29000000000000004, Fraction(1, 3), Decimal("0.005"), 1e-9]
+)
 def test_numbers_off_the_lattice_are_refused_with_value_rule_and_hint(value: Any) -> None:
     with pytest.raises(OffLattice) as caught:
         CENT.steps(value)
@@ -52,7 +61,9 @@ def test_the_first_wrong_element_is_named() -> None:
         WHOLE.steps([1, 2, 2.5])
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, np.float32("nan"), Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, -math.inf, np.float32("nan"), Decimal("NaN"), Decimal("Infinity")]
+)
 def test_missing_and_infinite_values_are_refused(bad: Any) -> None:
     for value in (bad, [1, bad], np.array([1.0, float(bad)]), np.array([1, bad], object)):
         for rounding in (False, True):
@@ -82,7 +93,9 @@ def test_rounding_is_to_the_nearest_and_upwards_from_halves() -> None:
 
 
 @given(st.floats(-1e6, 1e6), st.integers(-1000, 1000))
-def test_rounding_commutes_with_whole_steps_so_distances_stay_within_the_next_whole_step(x: float, n: int) -> None:
+def test_rounding_commutes_with_whole_steps_so_distances_stay_within_the_next_whole_step(
+    x: float, n: int
+) -> None:
     exact = Fraction(x) + n
     moved, still = (listed(WHOLE.steps(y, round_to_lattice=True)) for y in (exact, x))
     assert moved == still + n
@@ -94,7 +107,10 @@ def test_rounding_halves_to_even_would_not_commute() -> None:
     assert WHOLE.steps([0.5, 1.5], round_to_lattice=True) == [1, 2]
 
 
-@given(st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=20), st.sampled_from([1, Fraction(1, 100), Fraction(3, 7), 5]))
+@given(
+    st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=20),
+    st.sampled_from([1, Fraction(1, 100), Fraction(3, 7), 5]),
+)
 def test_arrays_round_like_exact_fractions(values: list[float], step: Fraction | int) -> None:
     steps = Lattice(Fraction(step)).steps(np.array(values), round_to_lattice=True)
     assert listed(steps) == [math.floor(Fraction(v) / step + Fraction(1, 2)) for v in values]
@@ -119,11 +135,15 @@ def test_values_beyond_floats_become_infinite_not_an_error() -> None:
     assert Lattice(Fraction(1, 2)).values(-(10**400)) == -math.inf
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+)
 def test_integer_arrays_of_every_width_pass_and_never_wrap(dtype: type) -> None:
     ends: Any = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
     noise = np.array([-(2**62), 2**62])
-    assert listed(add(WHOLE.steps(ends), noise.copy())) == [int(e) + int(z) for e, z in zip(ends, noise, strict=True)]
+    assert listed(add(WHOLE.steps(ends), noise.copy())) == [
+        int(e) + int(z) for e, z in zip(ends, noise, strict=True)
+    ]
 
 
 def test_sums_beyond_int64_become_python_integers_and_come_back_when_they_fit() -> None:

@@ -51,10 +51,17 @@ def p_value(observed: npt.NDArray[np.int64], law: list[float]) -> float:
 
 @each
 def test_the_law_is_that_of_the_definition(method: str) -> None:
-    for scores, epsilon in product(([5, 3, 0, 5, 1], [0, 0], [7], [1, 2, 3, 4, 5, 6], [0, 10**6]), (0.1, 1, 7)):
+    for scores, epsilon in product(
+        ([5, 3, 0, 5, 1], [0, 0], [7], [1, 2, 3, 4, 5, 6], [0, 10**6]), (0.1, 1, 7)
+    ):
         best = NoisyMax(epsilon, method=method)
-        assert best.probabilities(scores) == pytest.approx(naive(scores, epsilon / 2, method), rel=1e-12)
-        error = sum((max(scores) - s) * p for s, p in zip(scores, naive(scores, epsilon / 2, method), strict=True))
+        assert best.probabilities(scores) == pytest.approx(
+            naive(scores, epsilon / 2, method), rel=1e-12
+        )
+        error = sum(
+            (max(scores) - s) * p
+            for s, p in zip(scores, naive(scores, epsilon / 2, method), strict=True)
+        )
         assert best.expected_error(scores) == pytest.approx(error, rel=1e-12)
 
 
@@ -71,7 +78,9 @@ def test_draws_have_the_law_and_no_other(method: str) -> None:
 
 
 @each
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(1, 10**9), Fraction(1, 2**1000), Fraction(2**950)], ids=str)
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 3), Fraction(1, 10**9), Fraction(1, 2**1000), Fraction(2**950)], ids=str
+)
 def test_floats_and_balls_are_the_same_function_of_the_bits(method: str, rate: Fraction) -> None:
     best = NoisyMax(2 * rate, method=method)
     gaps = np.array([3, 0, 2, 8, 0, 40] * 5)
@@ -98,7 +107,9 @@ def hockey_stick(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64], epsilon
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
 
-def worst_excess(method: str, monotone: bool, loss: so.Loss, epsilon: Fraction) -> tuple[float, float]:
+def worst_excess(
+    method: str, monotone: bool, loss: so.Loss, epsilon: Fraction
+) -> tuple[float, float]:
     """Over all neighbouring scores in 0 .. 3 of three options: delta beyond the loss's, and the largest loss seen."""
     rate = float(epsilon / (1 if monotone else 2))
     laws = {q: np.array(naive(list(q), rate, method)) for q in product(range(4), repeat=3)}
@@ -110,7 +121,9 @@ def worst_excess(method: str, monotone: bool, loss: so.Loss, epsilon: Fraction) 
         if max(map(abs, moves)) > 1 or (monotone and not same_way):
             continue
         largest = max(largest, float(np.log(laws[p] / laws[q]).max()))
-        excess = max(excess, max(hockey_stick(laws[p], laws[q], e) - most for e, most in allowed.items()))
+        excess = max(
+            excess, max(hockey_stick(laws[p], laws[q], e) - most for e, most in allowed.items())
+        )
     return excess, largest
 
 
@@ -158,9 +171,15 @@ def test_permute_and_flip_meets_the_laplace_loss() -> None:
     loss = NoisyMax(1).loss()
     for epsilon in (0.0, 0.3, 0.9):
         gaps = np.linspace(-4, 4, 801)
-        worse = np.where(gaps >= 0, np.exp(-np.abs(gaps) / 2) / 2, 1 - np.exp(-np.abs(gaps) / 2) / 2)
-        moved = np.where(gaps + 2 >= 0, np.exp(-np.abs(gaps + 2) / 2) / 2, 1 - np.exp(-np.abs(gaps + 2) / 2) / 2)
-        assert float((worse - math.exp(epsilon) * moved).max()) == pytest.approx(loss.delta(epsilon), rel=1e-4)
+        worse = np.where(
+            gaps >= 0, np.exp(-np.abs(gaps) / 2) / 2, 1 - np.exp(-np.abs(gaps) / 2) / 2
+        )
+        moved = np.where(
+            gaps + 2 >= 0, np.exp(-np.abs(gaps + 2) / 2) / 2, 1 - np.exp(-np.abs(gaps + 2) / 2) / 2
+        )
+        assert float((worse - math.exp(epsilon) * moved).max()) == pytest.approx(
+            loss.delta(epsilon), rel=1e-4
+        )
 
 
 def test_permute_and_flip_is_never_worse_at_the_same_epsilon() -> None:
@@ -212,7 +231,9 @@ def test_filters_take_its_charge() -> None:
     for method in METHODS:
         charge = so.Charge.of(NoisyMax.calibrated(epsilon=Fraction(1, 4), method=method).loss())
         assert meter.fits(charge) == 4
-    total = NoisyMax(1).loss() + NoisyMax(1, method="exponential").loss() + so.LaplaceLoss(Fraction(1))
+    total = (
+        NoisyMax(1).loss() + NoisyMax(1, method="exponential").loss() + so.LaplaceLoss(Fraction(1))
+    )
     assert total.maximum() == 3.0
 
 
@@ -220,7 +241,11 @@ def test_a_hundred_thousand_options_and_numbers_of_any_size() -> None:
     scores = np.arange(100_000) // 10
     for method in METHODS:
         best = NoisyMax(2, method=method)
-        assert 0 <= scores.max() - scores[best.release(scores)] <= best.interval(1 - 1e-12, options=100_000)
+        assert (
+            0
+            <= scores.max() - scores[best.release(scores)]
+            <= best.interval(1 - 1e-12, options=100_000)
+        )
         assert best.release([2**70, -(2**70), 0]) == 0
         assert NoisyMax(2**101, method=method).release([2**1100, 0]) == 0
         assert best.release(np.array([-(2**63), 2**63 - 1])) == 1
@@ -258,7 +283,9 @@ def test_refusals(wrong: dict[str, Any]) -> None:
         NoisyMax.calibrated(**({"epsilon": 1} | wrong))
 
 
-@pytest.mark.parametrize("scores", [[], 3, [[1, 2]], np.ones((2, 2), int), [math.nan, 1], ["a"], [True], None], ids=str)
+@pytest.mark.parametrize(
+    "scores", [[], 3, [[1, 2]], np.ones((2, 2), int), [math.nan, 1], ["a"], [True], None], ids=str
+)
 def test_scores_that_are_refused(scores: Any) -> None:
     with pytest.raises(InvalidInput):
         NoisyMax(1).release(scores)
@@ -277,7 +304,9 @@ def test_more_refusals() -> None:
 
 
 def test_options_are_taken_by_their_place_whatever_labels_they_have() -> None:
-    frame = pd.DataFrame({"name": ["x", "y", "z"], "votes": [10, 90_000, 500]}, index=[7, 3, 5]).sort_values("votes")
+    frame = pd.DataFrame(
+        {"name": ["x", "y", "z"], "votes": [10, 90_000, 500]}, index=[7, 3, 5]
+    ).sort_values("votes")
     sharp = NoisyMax(10)
     assert sharp.select(frame["name"], frame["votes"]) == "y"
     assert sharp.select(pl.Series(["a", "b"]), pl.Series([1, 90_000])) == "b"

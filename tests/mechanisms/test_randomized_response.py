@@ -36,7 +36,9 @@ def test_answers_come_back_as_they_came() -> None:
     assert set(named.release(np.array([["no"] * 200])).ravel().tolist()) == {"yes", "no", "unsure"}
 
 
-@pytest.mark.parametrize(("truth", "k"), [(Fraction(3, 4), 2), (Fraction(2, 7), 5), (Fraction(99, 100), 3)])
+@pytest.mark.parametrize(
+    ("truth", "k"), [(Fraction(3, 4), 2), (Fraction(2, 7), 5), (Fraction(99, 100), 3)]
+)
 def test_the_law_is_the_stated_one_and_no_other(truth: Fraction, k: int) -> None:
     m = so.RandomizedResponse(truth, categories=k)
     n = 400_000
@@ -49,7 +51,10 @@ def test_the_law_is_the_stated_one_and_no_other(truth: Fraction, k: int) -> None
 
         law = [float(m.pmf(j, value)) for j in range(k)]
         assert p_value(law) > ACCEPT
-        wrong = [p * (0.97 if j == value else (1 - 0.97 * law[value]) / (1 - law[value])) for j, p in enumerate(law)]
+        wrong = [
+            p * (0.97 if j == value else (1 - 0.97 * law[value]) / (1 - law[value]))
+            for j, p in enumerate(law)
+        ]
         assert p_value(wrong) < REJECT
 
 
@@ -57,10 +62,14 @@ def test_pmf_and_cdf_are_exact_and_consistent() -> None:
     m = so.RandomizedResponse(Fraction(3, 7), categories=4)
     for value in range(4):
         assert sum(m.pmf(j, value) for j in range(4)) == 1
-        assert [m.cdf(j, value) for j in range(4)] == [sum(m.pmf(i, value) for i in range(j + 1)) for j in range(4)]
+        assert [m.cdf(j, value) for j in range(4)] == [
+            sum(m.pmf(i, value) for i in range(j + 1)) for j in range(4)
+        ]
 
 
-@pytest.mark.parametrize("probability", [Fraction(x) for x in ("3/4", "1/3", f"1/{2**63}", f"1/{2**70}", "0", "1")])
+@pytest.mark.parametrize(
+    "probability", [Fraction(x) for x in ("3/4", "1/3", f"1/{2**63}", f"1/{2**70}", "0", "1")]
+)
 def test_bernoulli_compares_every_bit(probability: Fraction) -> None:
     """Words at the threshold: the event is {uniform < probability} for every continuation of the word."""
     first = min(int(probability * 2**63), 2**63 - 1)
@@ -108,14 +117,20 @@ def test_the_estimate_is_the_line_of_the_notes() -> None:
     assert found.proportions == (0.3, 0.7)
     assert found.answers == 100
     assert found == COIN.estimate([0] * 40 + [1] * 60)
-    assert all(low <= p <= high for low, p, high in zip(found.lower, found.proportions, found.upper, strict=True))
+    assert all(
+        low <= p <= high
+        for low, p, high in zip(found.lower, found.proportions, found.upper, strict=True)
+    )
 
 
 def poisson_binomial(ones: int, zeros: int, truth: Fraction) -> list[Fraction]:
     """The exact law of the number of answers 1, when so many are truly 1 and 0."""
     law = [Fraction(1)]
     for p in [truth] * ones + [1 - truth] * zeros:
-        law = [(law[i] if i < len(law) else 0) * (1 - p) + (law[i - 1] if i else 0) * p for i in range(len(law) + 1)]
+        law = [
+            (law[i] if i < len(law) else 0) * (1 - p) + (law[i - 1] if i else 0) * p
+            for i in range(len(law) + 1)
+        ]
     return law
 
 
@@ -129,7 +144,11 @@ def test_intervals_cover_the_answering_persons_exactly_enough(confidence: float)
             ends = [m.estimate_from_counts([n - c, c], confidence) for c in range(n + 1)]
             for ones in range(n + 1):
                 law = poisson_binomial(ones, n - ones, truth)
-                covered = sum(p for p, e in zip(law, ends, strict=True) if e.lower[1] <= ones / n <= e.upper[1])
+                covered = sum(
+                    p
+                    for p, e in zip(law, ends, strict=True)
+                    if e.lower[1] <= ones / n <= e.upper[1]
+                )
                 least = min(least, float(covered))
     assert confidence <= least < 1
 
@@ -139,9 +158,20 @@ def test_an_interval_three_quarters_as_wide_would_not_cover() -> None:
     ends = [m.estimate_from_counts([n - c, c]) for c in range(n + 1)]
     worst = 1.0
     for ones in range(n + 1):
-        narrow = [abs(ones / n - e.proportions[1]) <= 0.75 * (e.upper[1] - e.lower[1]) / 2 for e in ends]
+        narrow = [
+            abs(ones / n - e.proportions[1]) <= 0.75 * (e.upper[1] - e.lower[1]) / 2 for e in ends
+        ]
         worst = min(
-            worst, float(sum(p for p, hit in zip(poisson_binomial(ones, n - ones, m.truth), narrow, strict=True) if hit))
+            worst,
+            float(
+                sum(
+                    p
+                    for p, hit in zip(
+                        poisson_binomial(ones, n - ones, m.truth), narrow, strict=True
+                    )
+                    if hit
+                )
+            ),
         )
     assert worst < 0.95
 
@@ -150,8 +180,13 @@ def test_the_planned_half_width_is_the_largest_that_comes() -> None:
     for n in (*range(1, 40), 100, 1001):
         widths = []
         for c in range(n + 1):
-            raw = estimate([n - c, c], Fraction(1, 10), Fraction(9, 20), 0.95)  # a line that is never clipped
-            widths += [10 * (raw.upper[1] - raw.proportions[1]), 10 * (raw.proportions[1] - raw.lower[1])]
+            raw = estimate(
+                [n - c, c], Fraction(1, 10), Fraction(9, 20), 0.95
+            )  # a line that is never clipped
+            widths += [
+                10 * (raw.upper[1] - raw.proportions[1]),
+                10 * (raw.proportions[1] - raw.lower[1]),
+            ]
         assert max(widths) <= half_width(n, Fraction(1), 0.95) * (1 + 1e-9)
     assert COIN.interval(0.95, answers=10**6) == pytest.approx(0.00196, rel=0.01)
 
@@ -162,7 +197,9 @@ def test_bad_truth_is_refused(bad: Any) -> None:
         so.RandomizedResponse(bad)
 
 
-@pytest.mark.parametrize("bad", [1, 0, -3, 2.0, True, "ab", [], ["a"], ["a", "a"], ["a", 1], None, 2**40])
+@pytest.mark.parametrize(
+    "bad", [1, 0, -3, 2.0, True, "ab", [], ["a"], ["a", "a"], ["a", 1], None, 2**40]
+)
 def test_bad_categories_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidInput, match="categories"):
         so.RandomizedResponse(0.75, categories=bad)
@@ -172,7 +209,22 @@ def test_bad_categories_are_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [2, -1, 0.5, 1.0, math.nan, "1", None, [], [2], [0.0], np.array([]), np.array([0.0, 1.0]), np.array([3]), [[0, 1]]],
+    [
+        2,
+        -1,
+        0.5,
+        1.0,
+        math.nan,
+        "1",
+        None,
+        [],
+        [2],
+        [0.0],
+        np.array([]),
+        np.array([0.0, 1.0]),
+        np.array([3]),
+        [[0, 1]],
+    ],
 )
 def test_bad_answers_are_refused_and_nothing_is_drawn(bad: Any) -> None:
     script = Script([])
@@ -225,9 +277,12 @@ def test_every_pair_of_truths_is_within_the_stated_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "wrong"), [("categories", "5/2"), ("categories", "2"), ("names", ["a", "b"]), ("names", "abc")]
+    ("field", "wrong"),
+    [("categories", "5/2"), ("categories", "2"), ("names", ["a", "b"]), ("names", "abc")],
 )
-def test_a_stored_mechanism_with_other_categories_than_names_is_refused(field: str, wrong: object) -> None:
+def test_a_stored_mechanism_with_other_categories_than_names_is_refused(
+    field: str, wrong: object
+) -> None:
     stored = json.loads(so.RandomizedResponse(Fraction(3, 5), ["a", "b", "c"]).to_json())
     with pytest.raises(InvalidInput):
         so.mechanism_from_json(json.dumps(stored | {field: wrong}))

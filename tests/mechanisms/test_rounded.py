@@ -30,7 +30,15 @@ def _id(value: object) -> str:
 
 
 SHAPES = (LAPLACE, NORMAL)
-SCALES = (Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1000), Fraction(10**6, 7), Fraction(2**38))
+SCALES = (
+    Fraction(1, 100),
+    Fraction(1, 3),
+    Fraction(1),
+    Fraction(7, 2),
+    Fraction(1000),
+    Fraction(10**6, 7),
+    Fraction(2**38),
+)
 
 LOG_ALLOWED = 2.0**-46
 LOG_SAFETY = 8
@@ -50,13 +58,19 @@ def uniforms() -> npt.NDArray[np.float64]:
 
 def largest_log_error(logarithms: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> float:
     with working(160):
-        return max(float(abs(arb(y) - arb(u).log())) for y, u in zip(logarithms.tolist(), x.tolist(), strict=True))
+        return max(
+            float(abs(arb(y) - arb(u).log()))
+            for y, u in zip(logarithms.tolist(), x.tolist(), strict=True)
+        )
 
 
 def test_vector_and_scalar_logarithms_are_eight_times_better_than_assumed() -> None:
     x = uniforms()
     assert largest_log_error(np.log(x), x) * LOG_SAFETY <= LOG_ALLOWED
-    assert largest_log_error(np.array([math.log(u) for u in x.tolist()]), x) * LOG_SAFETY <= LOG_ALLOWED
+    assert (
+        largest_log_error(np.array([math.log(u) for u in x.tolist()]), x) * LOG_SAFETY
+        <= LOG_ALLOWED
+    )
 
 
 KERNEL_PROBE = """
@@ -101,16 +115,22 @@ def test_the_rational_quantile_is_as_close_as_assumed() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
-def test_float_magnitudes_are_within_half_the_doubt_of_every_uniform_they_stand_for(shape: Shape) -> None:
+def test_float_magnitudes_are_within_half_the_doubt_of_every_uniform_they_stand_for(
+    shape: Shape,
+) -> None:
     rng = np.random.default_rng(2)
-    words = np.concatenate([rng.integers(2**45, 2**63 - 1, 3000), 2 ** rng.uniform(45.01, 62.99, 3000)]).astype(np.int64)
+    words = np.concatenate(
+        [rng.integers(2**45, 2**63 - 1, 3000), 2 ** rng.uniform(45.01, 62.99, 3000)]
+    ).astype(np.int64)
     words = np.concatenate([words, ~words])
     v = -np.log(np.abs(words.astype(float)) * 2.0**-63)
     y = shape.magnitude(v, np.empty_like(v), np.empty_like(v))
     for word, magnitude in zip(words.tolist(), y.tolist(), strict=True):
         m = ~word if word < 0 else word
         with working(192):
-            true = shape.magnitude_ball(arb(2 * m + 1) / 2**64).union(shape.magnitude_ball(arb(m) / 2**63))
+            true = shape.magnitude_ball(arb(2 * m + 1) / 2**64).union(
+                shape.magnitude_ball(arb(m) / 2**63)
+            )
             true = true.union(shape.magnitude_ball(arb(m + 1) / 2**63))
             assert abs(true - arb(magnitude)) < DOUBT / 2
 
@@ -125,13 +145,17 @@ def boundary_words(shape: Shape, scale: Fraction) -> list[int]:
             uniform = (-edge).exp() if shape is LAPLACE else 2 * normal_tail(edge)
             center = int((uniform * 2**63).floor().unique_fmpz() or 0)
         offsets = [0, 1, 2, 3, 5, *(2**j for j in range(3, 62, 3))]
-        words += [center + sign * o for o in offsets for sign in (-1, 1) if 0 <= center + sign * o < 2**63]
+        words += [
+            center + sign * o for o in offsets for sign in (-1, 1) if 0 <= center + sign * o < 2**63
+        ]
     words += [0, 1, 2**44, 2**45 - 1, 2**45, 2**45 + 1, 2**63 - 1]
     return words + [~w for w in words]
 
 
 @pytest.mark.parametrize(("shape", "scale"), list(product(SHAPES, SCALES)), ids=_id)
-def test_what_floats_decide_is_what_balls_decide_for_every_continuation(shape: Shape, scale: Fraction) -> None:
+def test_what_floats_decide_is_what_balls_decide_for_every_continuation(
+    shape: Shape, scale: Fraction
+) -> None:
     """All-zero and all-one continuations are the two ends of the word's interval, and the law is monotone in between."""
     noise = RoundedNoise(shape, scale)
     words = np.array(boundary_words(shape, scale), np.int64)
@@ -175,14 +199,18 @@ def assert_law(noise: RoundedNoise, draws: npt.NDArray[np.int64], shift: int) ->
     assert p_value(draws, tail(noise, shift=shift), scale) < REJECT
 
 
-@pytest.mark.parametrize(("shape", "scale"), list(product(SHAPES, (Fraction(3, 2), Fraction(100)))), ids=_id)
+@pytest.mark.parametrize(
+    ("shape", "scale"), list(product(SHAPES, (Fraction(3, 2), Fraction(100)))), ids=_id
+)
 def test_a_million_draws_have_the_law_and_no_other(shape: Shape, scale: Fraction) -> None:
     noise = RoundedNoise(shape, scale)
     assert_law(noise, noise.draw(10**6, SecureBits()), shift=max(1, int(scale / 50)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("shape", "scale"), list(product(SHAPES, (Fraction(1, 2), Fraction(1000)))), ids=_id)
+@pytest.mark.parametrize(
+    ("shape", "scale"), list(product(SHAPES, (Fraction(1, 2), Fraction(1000)))), ids=_id
+)
 def test_ten_million_draws_have_the_law_and_no_other(shape: Shape, scale: Fraction) -> None:
     noise = RoundedNoise(shape, scale)
     assert_law(noise, noise.draw(10**7, SecureBits()), shift=max(1, int(scale / 100)))
@@ -192,7 +220,9 @@ def test_ten_million_draws_have_the_law_and_no_other(shape: Shape, scale: Fracti
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
 def test_the_slow_path_alone_has_the_law(shape: Shape) -> None:
     noise = RoundedNoise(shape, Fraction(5, 2))
-    assert_law(noise, noise.draw(300_000, SecureBits(), always_refine=True).astype(np.int64), shift=1)
+    assert_law(
+        noise, noise.draw(300_000, SecureBits(), always_refine=True).astype(np.int64), shift=1
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
@@ -206,7 +236,9 @@ def test_no_tail_is_cut_off(shape: Shape) -> None:
     """A uniform with 63 + 64 j leading zeros gives the magnitude of its true size, on either side."""
     for j in (0, 1, 5, 40):
         for word, sign in ((0, 1), (2**64 - 1, -1)):
-            k = RoundedNoise(shape, Fraction(1000)).draw_one(Script([word, *([0] * j), 1 << 63, 12345]))
+            k = RoundedNoise(shape, Fraction(1000)).draw_one(
+                Script([word, *([0] * j), 1 << 63, 12345])
+            )
             with working(9000):
                 true = 1000 * shape.magnitude_ball(arb(2) ** -(64 + 64 * j))
             assert abs(k - sign * float(true)) <= 1
@@ -242,5 +274,7 @@ def test_probabilities_sum_to_one_and_match_the_tails() -> None:
         with working(128):
             for k in range(-20, 20):
                 assert (noise.tail_ball(k - 1) - noise.tail_ball(k)).overlaps(noise.pmf_ball(k))
-            total = sum((noise.pmf_ball(k) for k in range(-200, 201)), arb(0)) + 2 * noise.tail_ball(200)
+            total = sum(
+                (noise.pmf_ball(k) for k in range(-200, 201)), arb(0)
+            ) + 2 * noise.tail_ball(200)
             assert abs(total - 1) < 2.0**-100

@@ -61,5 +61,8 @@ def planned(text: str, dataset: Dataset | None = None) -> Plan:
     data = dataset or declared()
     assert data.budget is not None
     return make_plan(
-        parse(text), data, Cost.offered(epsilon=1), TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0))
+        parse(text),
+        data,
+        Cost.offered(epsilon=1),
+        TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0)),
     )

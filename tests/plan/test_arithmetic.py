@@ -30,7 +30,9 @@ COLUMNS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[so.Session]:
-    data = so.Dataset(TABLE, name="t", unit="row", columns=COLUMNS, budget={"epsilon": 10**5, "delta": 1e-6})
+    data = so.Dataset(
+        TABLE, name="t", unit="row", columns=COLUMNS, budget={"epsilon": 10**5, "delta": 1e-6}
+    )
     with so.Session(data) as opened:
         yield opened
 
@@ -59,7 +61,12 @@ CASES: dict[str, tuple[str, Any, float]] = {
 def test_intervals_cover(session: so.Session, case: str, epsilon: float, mechanism: Any) -> None:
     """In 1500 groups at once, at 90 %: not less often, and where the reach is exact hardly more often."""
     sql, exact, most = CASES[case]
-    answer = session.sql(f"SELECT g, {sql} AS x FROM t GROUP BY g", epsilon=epsilon, mechanism=mechanism, confidence=0.9)
+    answer = session.sql(
+        f"SELECT g, {sql} AS x FROM t GROUP BY g",
+        epsilon=epsilon,
+        mechanism=mechanism,
+        confidence=0.9,
+    )
     low, high = (np.array(answer[f"x_{end}"], float) for end in ("low", "high"))
     value = np.array([math.nan if x is None else x for x in answer["x"]], float)
     covered = float(np.mean((low - 1e-9 <= exact) & (exact <= high + 1e-9)))
@@ -75,7 +82,9 @@ def test_intervals_cover(session: so.Session, case: str, epsilon: float, mechani
 
 def test_a_denominator_that_may_be_zero_tells_nothing(session: so.Session) -> None:
     sql = "SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t"
-    answer = session.sql(sql, epsilon=1, confidence=1 - 1e-9)  # at 95 % its noise would seem to be something now and then
+    answer = session.sql(
+        sql, epsilon=1, confidence=1 - 1e-9
+    )  # at 95 % its noise would seem to be something now and then
     # noise that makes the denominator exactly zero leaves no number, and no interval of one
     nothing = answer.value("x") is None
     assert answer.interval("x") == ((None, None) if nothing else (-math.inf, math.inf))
@@ -90,7 +99,9 @@ def test_it_costs_what_its_aggregates_cost(session: so.Session) -> None:
 
 
 def test_errors_are_foreseen_where_they_are_linear(session: so.Session) -> None:
-    plan = session.preview("SELECT 2 * COUNT(*) AS x, COUNT(*) AS n, SUM(a) / SUM(b) AS r FROM t", epsilon=1)
+    plan = session.preview(
+        "SELECT 2 * COUNT(*) AS x, COUNT(*) AS n, SUM(a) / SUM(b) AS r FROM t", epsilon=1
+    )
     errors = plan.errors()
     assert errors["x"] == 2 * (errors["n"] or 0)
     assert errors["r"] is None
@@ -102,7 +113,8 @@ def test_public_tables_are_exact() -> None:
     data = so.Dataset(TABLE, name="t", public=True, columns=COLUMNS, budget={"epsilon": 1})
     with so.Session(data) as opened:
         answer = opened.sql(
-            "SELECT SUM(a) / SUM(b) AS x, SUM(a) / (SUM(b) - SUM(b)) AS z, AVG(a) * 2 AS y FROM t", epsilon=1
+            "SELECT SUM(a) / SUM(b) AS x, SUM(a) / (SUM(b) - SUM(b)) AS z, AVG(a) * 2 AS y FROM t",
+            epsilon=1,
         )
     assert answer.value("x") == pytest.approx(A.sum() / B.sum())
     assert answer.interval("x") == (answer.value("x"),) * 2
@@ -112,11 +124,18 @@ def test_public_tables_are_exact() -> None:
 
 def test_draws_leave_room_for_each_other(session: so.Session) -> None:
     """A difference of two quantiles misses where one of them does: both are drawn for half of the probability."""
-    plan = session.preview("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x, MEDIAN(b) + 1 AS y FROM t", epsilon=1)
-    assert [drawn.confidence(Fraction(9, 10)) for drawn in plan.drawn] == [Fraction(19, 20), Fraction(9, 10)]
+    plan = session.preview(
+        "SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x, MEDIAN(b) + 1 AS y FROM t", epsilon=1
+    )
+    assert [drawn.confidence(Fraction(9, 10)) for drawn in plan.drawn] == [
+        Fraction(19, 20),
+        Fraction(9, 10),
+    ]
     difference = plan.query.outputs[0].value
     assert pieces(difference, plan.answering) == 2
-    answer = session.sql("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x FROM t", epsilon=2, confidence=1 - 1e-9)
+    answer = session.sql(
+        "SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x FROM t", epsilon=2, confidence=1 - 1e-9
+    )
     low, high = answer.interval("x")
     assert isinstance(low, int | float)
     assert isinstance(high, int | float)
@@ -137,7 +156,9 @@ def test_python_asks_the_same() -> None:
     sql = "SELECT 100 * SUM(a) FILTER (WHERE b > 1) / (COUNT(*) - 1) + -AVG(b) AS x FROM t"
     assert asked.query == parse(sql)
     filtered = Question("t").agg(x=(so.sum("a") / so.count()).where("b > 1"))
-    assert filtered.query == parse("SELECT SUM(a) FILTER (WHERE b > 1) / COUNT(*) FILTER (WHERE b > 1) AS x FROM t")
+    assert filtered.query == parse(
+        "SELECT SUM(a) FILTER (WHERE b > 1) / COUNT(*) FILTER (WHERE b > 1) AS x FROM t"
+    )
     for wrong in ("x", None, True, so.col("a")):
         with pytest.raises(so.errors.InvalidInput):
             so.sum("a") / wrong

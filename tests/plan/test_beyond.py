@@ -35,13 +35,22 @@ COUNT = "SELECT COUNT(*) AS n FROM v"
 def rows_of(counts: dict[Any, dict[str, int]], x: int = 5) -> pa.Table:
     """So many rows of each person in each group."""
     rows = [(who, g) for who, own in counts.items() for g, n in own.items() for _ in range(n)]
-    ids, groups = pa.array([who for who, _ in rows], pa.int64()), pa.array([g for _, g in rows], pa.string())
+    ids, groups = (
+        pa.array([who for who, _ in rows], pa.int64()),
+        pa.array([g for _, g in rows], pa.string()),
+    )
     numbers = pa.array([x] * len(rows), pa.int64())
     return pa.table({"id": ids, "g": groups, "t": groups, "x": numbers, "s": numbers})
 
 
 def data(rows: pa.Table, **own: Any) -> so.Dataset:
-    declared = {"unit": "id", "max_rows": 4, "columns": COLUMNS, "budget": so.Budget(10**6, 1e-6), **own}
+    declared = {
+        "unit": "id",
+        "max_rows": 4,
+        "columns": COLUMNS,
+        "budget": so.Budget(10**6, 1e-6),
+        **own,
+    }
     return so.Dataset(rows, name="v", **declared)
 
 
@@ -55,7 +64,9 @@ def measured(sql: str, dataset: so.Dataset, **offer: Any) -> list[int]:
     """The exact numbers."""
     plan = planned(sql, dataset, **offer)
     with so.Session(dataset) as session:
-        groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+        groups = exact_groups(
+            plan, [session._engine.run(statement) for statement in plan.statements]
+        )
     assert groups.beyond is not None
     return groups.beyond
 
@@ -75,19 +86,33 @@ def weights(*beyond: int, bound: int) -> list[int]:
 def test_persons_are_divided_between_nodes() -> None:
     """Persons with 4, 5, 8, 12, 40 and 4,000 rows, of which 4 count, and three rows of nobody."""
     rows = rows_of(
-        {1: {"a": 4}, 2: {"a": 5}, 3: {"a": 4, "b": 4}, 4: {"b": 12}, 5: {"a": 40}, 6: {"a": 4000}, None: {"a": 3}}
+        {
+            1: {"a": 4},
+            2: {"a": 5},
+            3: {"a": 4, "b": 4},
+            4: {"b": 12},
+            5: {"a": 40},
+            6: {"a": 4000},
+            None: {"a": 3},
+        }
     )
     assert measured(COUNT, data(rows)) == [*weights(1, 4, 8, 36, 10**4, bound=4), 3 * WEIGHT]
     assert sum(weights(1, 4, 8, 36, 10**4, bound=4)) == 5 * WEIGHT
     grouped = "SELECT g, COUNT(*) AS n FROM v GROUP BY g"
     assert measured(grouped, data(rows)) == [*weights(1, 4, 8, 36, 10**4, bound=4), 3 * WEIGHT]
-    assert measured("SELECT t, COUNT(*) AS n FROM v GROUP BY t", data(rows)) == measured(grouped, data(rows))
+    assert measured("SELECT t, COUNT(*) AS n FROM v GROUP BY t", data(rows)) == measured(
+        grouped, data(rows)
+    )
     assert measured("SELECT MEDIAN(x) AS m FROM v", data(rows)) == measured(COUNT, data(rows))
 
 
 def test_gaussian_noise_gives_away_less() -> None:
     """Four rows in each of two groups have the norm 5.7, so that 8 * 4/5.7 rows count."""
-    found = measured("SELECT g, COUNT(*) AS n FROM v GROUP BY g", data(rows_of({1: {"a": 4, "b": 4}})), mechanism="gaussian")
+    found = measured(
+        "SELECT g, COUNT(*) AS n FROM v GROUP BY g",
+        data(rows_of({1: {"a": 4, "b": 4}})),
+        mechanism="gaussian",
+    )
     assert found[:4] == weights(8 - (8 * 46340) // WEIGHT, bound=4)
 
 
@@ -96,26 +121,48 @@ def test_sums_are_measured_in_their_own_unit() -> None:
     assert measured("SELECT SUM(x) AS n FROM v", data(rows))[:4] == weights(
         0, bound=40
     )  # 8 rows of 5 are as much as 4 of 10
-    assert measured("SELECT SUM(x) AS n FROM v", data(rows_of({1: {"a": 8}}, x=9)))[:4] == weights(32, bound=40)
-    assert measured("SELECT SUM(s) AS n FROM v", data(rows_of({1: {"a": 8}}, x=-9)))[:4] == weights(32, bound=40)
+    assert measured("SELECT SUM(x) AS n FROM v", data(rows_of({1: {"a": 8}}, x=9)))[:4] == weights(
+        32, bound=40
+    )
+    assert measured("SELECT SUM(s) AS n FROM v", data(rows_of({1: {"a": 8}}, x=-9)))[:4] == weights(
+        32, bound=40
+    )
     assert measured("SELECT AVG(x) AS n FROM v", data(rows))[:4] == weights(4, bound=4)
 
 
 def test_different_values_that_do_not_count_are_measured() -> None:
     """By hand: persons with 3, 5 and 100 values in one group; 6 in each of two, where groups or values in each are few."""
-    values = [(1, "a", x) for x in (1, 1, 2, 3)] + [(2, "a", x) for x in (*range(5), 0)] + [(3, "b", x) for x in range(100)]
-    values += [(4, g, x) for g in "ab" for x in range(6)] + [(5, g, None) for g in "ab" for _ in range(9)]
-    values += [(who, g, 1 if g == "b" else None) for who in range(10, 18) for g in "ab"]  # one group has no value to choose
+    values = (
+        [(1, "a", x) for x in (1, 1, 2, 3)]
+        + [(2, "a", x) for x in (*range(5), 0)]
+        + [(3, "b", x) for x in range(100)]
+    )
+    values += [(4, g, x) for g in "ab" for x in range(6)] + [
+        (5, g, None) for g in "ab" for _ in range(9)
+    ]
+    values += [
+        (who, g, 1 if g == "b" else None) for who in range(10, 18) for g in "ab"
+    ]  # one group has no value to choose
     names, groups, numbers = zip(*values, strict=True)
     rows = pa.table(
-        {"id": pa.array([*names, None], pa.int64()), "g": [*groups, "a"], "x": pa.array([*numbers, 7], pa.int64())}
+        {
+            "id": pa.array([*names, None], pa.int64()),
+            "g": [*groups, "a"],
+            "x": pa.array([*numbers, 7], pa.int64()),
+        }
     )
     columns = {"g": COLUMNS["g"], "x": {"type": "int", "min": 0, "max": 1000}}
     text = "SELECT COUNT(DISTINCT x) AS n FROM v"
     by_group = "SELECT g, COUNT(DISTINCT x) AS n FROM v GROUP BY g"
     one_group = {"max_rows": None, "max_rows_per_group": 5, "max_groups": 1}
     for sql, own, bound, beyond, by_norm in (
-        (text, {}, 4, (1, 96, 2), (1, 96, 2)),  # the fourth has six different values, whatever the groups
+        (
+            text,
+            {},
+            4,
+            (1, 96, 2),
+            (1, 96, 2),
+        ),  # the fourth has six different values, whatever the groups
         (by_group, {}, 4, (1, 96, 8), (1, 96, 8)),
         (by_group, {"max_rows": 9, "max_rows_per_group": 3}, 6, (2, 97, 6), (2, 97, 6)),
         (by_group, {"max_rows": 7, "max_rows_per_group": 5}, 7, (93, 5), (95, 5)),
@@ -124,7 +171,10 @@ def test_different_values_that_do_not_count_are_measured() -> None:
     ):
         for mechanism, left_out in (("laplace", beyond), ("gaussian", by_norm)):
             dataset = data(rows, **{"columns": columns, **own})
-            assert measured(sql, dataset, mechanism=mechanism) == [*weights(*left_out, bound=bound), WEIGHT], (sql, own)
+            assert measured(sql, dataset, mechanism=mechanism) == [
+                *weights(*left_out, bound=bound),
+                WEIGHT,
+            ], (sql, own)
 
 
 def test_ends_are_counted_by_persons() -> None:
@@ -189,12 +239,18 @@ def test_the_words_hold() -> None:
     wrong = 0
     with so.Session(data(rows)) as session:
         for _ in range(60):
-            (note,) = (note for note in session.sql(COUNT, epsilon=1).notes if note.startswith("Beyond"))
-            found = re.search(r"about ([\d,]+) ± ([\d,]+) persons .* leaves out .* \((\d+) to (\d+) %\)", note)
+            (note,) = (
+                note for note in session.sql(COUNT, epsilon=1).notes if note.startswith("Beyond")
+            )
+            found = re.search(
+                r"about ([\d,]+) ± ([\d,]+) persons .* leaves out .* \((\d+) to (\d+) %\)", note
+            )
             assert found is not None, note
             n, off, low, high = (int(text.replace(",", "")) for text in found.groups())
             wrong += not (abs(n - persons) <= off and low - 1 <= share <= high + 1)
-    assert wrong <= 12  # two intervals of 95 % each; more than 12 of 60 has a probability below 1 in 100
+    assert (
+        wrong <= 12
+    )  # two intervals of 95 % each; more than 12 of 60 has a probability below 1 in 100
 
 
 def test_where_nobody_is_beyond_it_says_so() -> None:
@@ -214,7 +270,11 @@ def test_where_nobody_is_beyond_it_says_so() -> None:
         ("SELECT SUM(s) AS n FROM v", 5, "true totals are likely farther from zero."),
         ("SELECT AVG(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
         ("SELECT MEDIAN(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
-        ("SELECT COUNT(DISTINCT x) AS n FROM v", None, "so that true numbers may be higher by up to as many."),
+        (
+            "SELECT COUNT(DISTINCT x) AS n FROM v",
+            None,
+            "so that true numbers may be higher by up to as many.",
+        ),
     ],
 )
 def test_the_words_follow_what_is_asked(sql: str, x: int | None, told: str) -> None:
@@ -237,7 +297,9 @@ def test_what_is_public_beside_a_measure_is_not_called_exact() -> None:
 
 def test_nodes_that_nobody_is_at_do_not_count() -> None:
     noise = Noise("laplace", 10 * WEIGHT)
-    found = excess([100 * WEIGHT, 300 * WEIGHT, 5 * WEIGHT, -30 * WEIGHT], WEIGHT, noise, Fraction(19, 20))
+    found = excess(
+        [100 * WEIGHT, 300 * WEIGHT, 5 * WEIGHT, -30 * WEIGHT], WEIGHT, noise, Fraction(19, 20)
+    )
     assert found is not None
     assert (found.persons[0], found.bounds[0], found.most) == (400, 300, 1)
     assert found.bounds[1] == pytest.approx(30, rel=0.01)

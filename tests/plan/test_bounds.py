@@ -44,7 +44,9 @@ def flights(rows: pa.Table | None = None, **own: Any) -> so.Dataset:
 def planned(sql: str, data: so.Dataset, **offer: Any) -> Plan:
     assert data.budget is not None
     meter = TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0))
-    return make_plan(parse(sql), data, Cost.offered(**{"epsilon": 1, "bias": False, **offer}), meter)
+    return make_plan(
+        parse(sql), data, Cost.offered(**{"epsilon": 1, "bias": False, **offer}), meter
+    )
 
 
 def numbers_of_rows(bounds: Bounds, groups: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -84,13 +86,18 @@ def test_flights_by_month() -> None:
     whole = planned(MONTHS, flights(max_rows=400)).sums[0]
     assert (wide.quota, whole.quota) == (Quota(400, 4800, 12, False), Quota(400, 400, None, True))
     assert whole.sensitivity.l1 == 400 * 2**16
-    all_three = planned(MONTHS, flights(max_rows=400, max_rows_per_group=60, max_groups=12), mechanism="gaussian").sums[0]
+    all_three = planned(
+        MONTHS, flights(max_rows=400, max_rows_per_group=60, max_groups=12), mechanism="gaussian"
+    ).sums[0]
     assert all_three.sensitivity.l2_squared == (6 * 60**2 + 40**2) * 2**32
 
 
 def test_persons_are_bounded_by_rows_and_groups() -> None:
     persons = "SELECT month, COUNT(DISTINCT plane) AS n FROM flights GROUP BY month"
-    totals = [planned(persons, flights(**own)).sums[0].quota.total for own in ({"max_rows": 400}, {"max_rows": 5}, {})]
+    totals = [
+        planned(persons, flights(**own)).sums[0].quota.total
+        for own in ({"max_rows": 400}, {"max_rows": 5}, {})
+    ]
     assert totals == [12, 5, 12]
 
 
@@ -103,7 +110,9 @@ def test_keys_are_selected_by_persons_divided_among_their_groups() -> None:
     assert plan.selection is not None
     assert plan.selection.l1 == plan.selection.linf == 2**16
     with so.Session(data) as session:
-        groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+        groups = exact_groups(
+            plan, [session._engine.run(statement) for statement in plan.statements]
+        )
     assert groups.found is not None
     assert dict(zip([key for (key,) in groups.keys], groups.found, strict=True)) == {
         "a": 5 * 2**14,
@@ -118,7 +127,11 @@ def test_different_values_are_bounded_in_all_groups_together() -> None:
         ({"max_rows": 7}, "gaussian", 7),
         ({"max_rows": 7, "max_rows_per_group": 2}, "gaussian", 7),
         ({"max_rows": 7, "max_groups": 1}, "gaussian", 6),
-        ({"max_rows": 7, "max_groups": 1}, "laplace", 7),  # to choose one group would lower no sensitivity
+        (
+            {"max_rows": 7, "max_groups": 1},
+            "laplace",
+            7,
+        ),  # to choose one group would lower no sensitivity
         ({"max_rows": 12, "max_rows_per_group": 1}, "laplace", 12),
         ({"max_rows_per_group": 4, "max_groups": 2}, "laplace", 8),
         ({"max_rows": 3, "max_rows_per_group": 2, "max_groups": 3}, "gaussian", 3),
@@ -126,7 +139,9 @@ def test_different_values_are_bounded_in_all_groups_together() -> None:
         data = flights(table(rows), **own)
         plan = planned(text, data, mechanism=mechanism)
         with so.Session(data) as session:
-            groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+            groups = exact_groups(
+                plan, [session._engine.run(statement) for statement in plan.statements]
+            )
         counts = groups.vectors["s0"][:, 0]
         assert sum(counts) == most, own
         assert max(counts) <= plan.sums[0].quota.each, own
@@ -136,16 +151,27 @@ def test_only_bounds_that_lower_the_noise_are_applied() -> None:
     """Twelve rows in one month are within max_rows: Laplace noise hides them as they are, and nothing else is said."""
     data = flights(table([(1, 1, "a", 5)] * 12 + [(2, month, "a", 5) for month in range(1, 13)]), max_rows=12,
                    max_rows_per_group=3, max_groups=4)  # fmt: skip
-    for select, whole, cut in (("COUNT(*)", 13, 4), ("SUM(x)", 13 * 5, 3 * 10 + 5), ("AVG(x)", 13 * 5, 4 * 5)):
+    for select, whole, cut in (
+        ("COUNT(*)", 13, 4),
+        ("SUM(x)", 13 * 5, 3 * 10 + 5),
+        ("AVG(x)", 13 * 5, 4 * 5),
+    ):
         for mechanism, counted in (("laplace", whole), ("gaussian", cut)):
-            plan = planned(f"SELECT month, {select} AS n FROM flights GROUP BY month", data, mechanism=mechanism)
+            plan = planned(
+                f"SELECT month, {select} AS n FROM flights GROUP BY month",
+                data,
+                mechanism=mechanism,
+            )
             with so.Session(data) as session:
-                groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+                groups = exact_groups(
+                    plan, [session._engine.run(statement) for statement in plan.statements]
+                )
             january = groups.vectors["s0"][0][-1] / plan.sums[0].unit
             assert january == counted, (select, mechanism)
             assert ("max_rows_per_group" in str(plan.notes)) == (mechanism == "gaussian")
     loose, wide = (
-        planned(MONTHS, flights(max_rows=12, **own), mechanism="laplace") for own in ({"max_rows_per_group": 3}, {})
+        planned(MONTHS, flights(max_rows=12, **own), mechanism="laplace")
+        for own in ({"max_rows_per_group": 3}, {})
     )
     assert loose.sums[0].sensitivity == wide.sums[0].sensitivity
 
@@ -174,7 +200,10 @@ def test_a_question_may_tighten() -> None:
 def test_a_question_never_widens(name: str) -> None:
     data = flights(max_rows=40, max_rows_per_group=40, max_groups=40)
     assert planned(MONTHS, data, **{name: 40})
-    with pytest.raises(InvalidInput, match=rf"{name}=41: a question may tighten the owner's bounds, never widen them"):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"{name}=41: a question may tighten the owner's bounds, never widen them",
+    ):
         planned(MONTHS, data, **{name: 41})
 
 
@@ -189,11 +218,15 @@ def test_bad_bounds_are_refused(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_where_everybody_has_one_row_there_is_nothing_to_bound(name: str) -> None:
-    one_row = "SELECT COUNT(*) AS n FROM (SELECT plane, MAX(x) AS x FROM flights GROUP BY plane) AS p"
+    one_row = (
+        "SELECT COUNT(*) AS n FROM (SELECT plane, MAX(x) AS x FROM flights GROUP BY plane) AS p"
+    )
     for data, sql in ((flights(unit="row"), MONTHS), (flights(max_rows=5), one_row)):
         with pytest.raises(InvalidInput, match=f"{name}=1: every person has one row here"):
             planned(sql, data, **{name: 1})
-    public = so.Dataset(table([]), name="flights", public=True, columns=COLUMNS, budget=so.Budget(1))
+    public = so.Dataset(
+        table([]), name="flights", public=True, columns=COLUMNS, budget=so.Budget(1)
+    )
     with pytest.raises(InvalidInput, match=f"{name}=1: .*protect nobody"):
         planned(MONTHS, public, **{name: 1})
 

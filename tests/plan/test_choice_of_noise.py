@@ -63,9 +63,13 @@ def plans(select: str, shape: tuple[Any, ...]) -> list[Plan]:
         budget={"epsilon": 1000, "delta": delta}, reserved_delta=delta / 2,
     )  # fmt: skip
     meter = TwoMeterFilter(so.Budget(1000, delta), Fraction(delta) / 2)
-    sql = f"SELECT {key}, {select} FROM data GROUP BY {key}" if key else f"SELECT {select} FROM data"
+    sql = (
+        f"SELECT {key}, {select} FROM data GROUP BY {key}" if key else f"SELECT {select} FROM data"
+    )
     return [
-        make_plan(parse(sql), data, Cost.offered(epsilon=epsilon, mechanism=family, bias=False), meter)
+        make_plan(
+            parse(sql), data, Cost.offered(epsilon=epsilon, mechanism=family, bias=False), meter
+        )
         for family in (None, "laplace", "gaussian")
     ]
 
@@ -82,7 +86,10 @@ def half_widths(plan: Plan, rows: float) -> list[float]:
         even = [[round(whole * partial.reach.l1 / partial.width)] * partial.width] * len(places)
         if isinstance(partial, CentredMean):
             rest = [0] * (partial.width - 2)
-            even = [[round(whole * partial.count_row), round(whole * partial.most * place), *rest] for place in places]
+            even = [
+                [round(whole * partial.count_row), round(whole * partial.most * place), *rest]
+                for place in places
+            ]
         vectors[release.name] = np.array(even, object)
     answer = finished(NoisyGroups([key] * len(places), vectors, {}), {}, plan)
     shown = [column for column in answer.columns if isinstance(column, EstimateColumn)]
@@ -92,10 +99,16 @@ def half_widths(plan: Plan, rows: float) -> list[float]:
 def loss(select: str, shape: tuple[Any, ...]) -> float:
     """How many times larger the half-widths of the choice are than those of the better family."""
     chosen, laplace, gaussian = plans(select, shape)
-    rows = 1000 * max(release.rows_of_noise for plan in (laplace, gaussian) for release in plan.sums)
+    rows = 1000 * max(
+        release.rows_of_noise for plan in (laplace, gaussian) for release in plan.sums
+    )
     pairs = zip(half_widths(laplace, rows), half_widths(gaussian, rows), strict=True)
     # a half-width that is rounded to zero is better than any other
-    logs = [math.log(max(a, b / 4) / max(b, a / 4)) if not a * b else math.log(a / b) for a, b in pairs if a + b]
+    logs = [
+        math.log(max(a, b / 4) / max(b, a / 4)) if not a * b else math.log(a / b)
+        for a, b in pairs
+        if a + b
+    ]
     ratio = math.exp(sum(logs) / len(logs)) if logs else 1.0
     return max(1.0, ratio if chosen.price.family == "laplace" else 1 / ratio)
 
@@ -116,7 +129,9 @@ def test_the_choice_is_within_two_percent_over_the_whole_grid(select: str) -> No
 
 
 def test_both_families_are_chosen_somewhere() -> None:
-    chosen = {plans(select, shape)[0].price.family for select in OUTPUTS[:2] for shape in SHAPES[::29]}
+    chosen = {
+        plans(select, shape)[0].price.family for select in OUTPUTS[:2] for shape in SHAPES[::29]
+    }
     assert chosen == {"laplace", "gaussian"}
 
 
@@ -125,7 +140,12 @@ def test_a_sum_that_no_row_moves_is_planned_beside_others(other: str) -> None:
     """It divided by zero where both families of noise were compared."""
     table = pa.table({"x": [0, 1, 5, 2], "p": [1, 1, 2, 3]})
     columns = {"x": {"type": "int", "min": 0, "max": 5}}
-    dataset = so.Dataset(table, unit="p", max_rows=2, columns=columns, budget={"epsilon": 10, "delta": 1e-6})
+    dataset = so.Dataset(
+        table, unit="p", max_rows=2, columns=columns, budget={"epsilon": 10, "delta": 1e-6}
+    )
     with so.Session(dataset) as session:
-        assert session.sql(f"SELECT {other} AS b, SUM(x * 0) AS a FROM data", epsilon=1).names == ("b", "a")
+        assert session.sql(f"SELECT {other} AS b, SUM(x * 0) AS a FROM data", epsilon=1).names == (
+            "b",
+            "a",
+        )
         assert session.sql("SELECT SUM(x * 0) AS a FROM data", epsilon=1, bias=False)["a"] == [0]

@@ -56,14 +56,24 @@ def rows_of(rng: random.Random, persons: int) -> list[Row]:
 
 
 def table(rows: list[Row]) -> pa.Table:
-    types = {"pid": pa.int64(), "x": pa.int64(), "y": pa.float64(), "t": pa.string(), "g": pa.string()}
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+    types = {
+        "pid": pa.int64(),
+        "x": pa.int64(),
+        "y": pa.float64(),
+        "t": pa.string(),
+        "g": pa.string(),
+    }
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
+    )
 
 
 def declared(unit: str, **options: Any) -> so.Dataset:
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows_per_group": 2, "max_groups": 2}
     budget = {"epsilon": 100, "delta": 1e-6}
-    return so.Dataset(table([]), name="data", unit=unit, columns=COLUMNS, budget=budget, **bounds, **options)
+    return so.Dataset(
+        table([]), name="data", unit=unit, columns=COLUMNS, budget=budget, **bounds, **options
+    )
 
 
 def planned(sql: str, dataset: so.Dataset, mechanism: Any = "laplace") -> Plan:
@@ -80,7 +90,11 @@ def exact(plan: Plan, dataset: so.Dataset, rows: list[Row]) -> Exactly:
     return BENCH.run(plan)
 
 
-KINDS = ("pid", "add_remove", "laplace"), ("pid", "replace", "gaussian"), ("row", "replace", "laplace")
+KINDS = (
+    ("pid", "add_remove", "laplace"),
+    ("pid", "replace", "gaussian"),
+    ("row", "replace", "laplace"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +126,16 @@ def replayed(plans: dict[tuple[str, ...], tuple[so.Dataset, Plan]], worlds: int)
                     yield f"{name} {seed} {unit}: {found}"
 
 
-def test_no_neighbour_is_further_than_declared(plans: dict[tuple[str, ...], tuple[so.Dataset, Plan]]) -> None:
+def test_no_neighbour_is_further_than_declared(
+    plans: dict[tuple[str, ...], tuple[so.Dataset, Plan]],
+) -> None:
     assert list(replayed(plans, 4)) == []
 
 
 @pytest.mark.parametrize("forgotten", ["ROW_NUMBER", "DENSE_RANK"])
-def test_values_or_groups_that_are_not_chosen_are_noticed(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_or_groups_that_are_not_chosen_are_noticed(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     true = statement._rank
     kept = exp.Literal.number(1)
 
@@ -127,7 +145,10 @@ def test_values_or_groups_that_are_not_chosen_are_noticed(forgotten: str, monkey
     monkeypatch.setattr(statement, "_rank", rank)
     dataset = declared("pid")
     plan = planned("SELECT g, COUNT(DISTINCT x) AS n FROM data GROUP BY g", dataset)
-    assert any("Moved(" in found for found in replayed({("by group", "pid", "add_remove"): (dataset, plan)}, 20))
+    assert any(
+        "Moved(" in found
+        for found in replayed({("by group", "pid", "add_remove"): (dataset, plan)}, 20)
+    )
 
 
 def test_the_bound_is_reached() -> None:
@@ -135,7 +156,10 @@ def test_the_bound_is_reached() -> None:
     dataset = declared("pid")
     plan = planned("SELECT g, COUNT(DISTINCT x) AS n FROM data GROUP BY g", dataset)
     rows = [{"pid": 1, "x": x, "y": None, "t": None, "g": g} for x in range(5) for g in "ABC"]
-    (one, _, *_) = (found.tightness for found in moved(plan, exact(plan, dataset, rows), exact(plan, dataset, [])))
+    (one, _, *_) = (
+        found.tightness
+        for found in moved(plan, exact(plan, dataset, rows), exact(plan, dataset, []))
+    )
     assert one == 1
 
 
@@ -151,7 +175,13 @@ def test_both_zeros_are_one_value_in_any_order() -> None:
     for zeros in ([0.0, -0.0], [-0.0, 0.0]):
         table = pa.table({"pid": [1, 1, 1, 2], "y": [*zeros, between, between]})
         columns = {"y": {"type": "float"}}
-        dataset = so.Dataset(table, unit="pid", max_rows_per_group=1, columns=columns, budget={"epsilon": 1, "delta": 0.01})
+        dataset = so.Dataset(
+            table,
+            unit="pid",
+            max_rows_per_group=1,
+            columns=columns,
+            budget={"epsilon": 1, "delta": 0.01},
+        )
         plan = planned("SELECT COUNT(DISTINCT y) AS n FROM data", dataset)
         counts.append([own.tolist() for own in exact_sums(plan, dataset).vectors.values()])
     assert counts[0] == counts[1]
@@ -160,7 +190,14 @@ def test_both_zeros_are_one_value_in_any_order() -> None:
 def test_which_values_count_is_a_hash_of_person_and_value() -> None:
     rng = random.Random(3)
     rows: list[Row] = [
-        {"pid": rng.randrange(9), "x": rng.randrange(40), "y": None, "t": None, "g": rng.choice("ABCD")} for _ in range(300)
+        {
+            "pid": rng.randrange(9),
+            "x": rng.randrange(40),
+            "y": None,
+            "t": None,
+            "g": rng.choice("ABCD"),
+        }
+        for _ in range(300)
     ]
     dataset = declared("pid")
     plan = planned("SELECT g, COUNT(DISTINCT x) AS n FROM data GROUP BY g", dataset)
@@ -175,16 +212,26 @@ def test_which_values_count_is_a_hash_of_person_and_value() -> None:
     for pid, groups in own.items():
         for g in sorted(groups, key=lambda g: place(pid, g))[:2]:
             wanted[g] |= set(sorted(groups[g], key=lambda x: place(pid, x))[:2])
-    assert exact(plan, dataset, rows).vectors["s0"] == {(g,): (len(values),) for g, values in wanted.items()}
+    assert exact(plan, dataset, rows).vectors["s0"] == {
+        (g,): (len(values),) for g, values in wanted.items()
+    }
 
 
 def test_persons_and_values_in_one_question() -> None:
     rows = [{"pid": i % 50, "x": i % 10, "y": None, "t": None, "g": "A"} for i in range(100)]
     data = so.Dataset(
-        table(rows), name="data", unit="pid", max_rows_per_group=2, max_groups=1, columns=COLUMNS, budget={"epsilon": 1000}
+        table(rows),
+        name="data",
+        unit="pid",
+        max_rows_per_group=2,
+        max_groups=1,
+        columns=COLUMNS,
+        budget={"epsilon": 1000},
     )
     with so.Session(data) as session:
-        sql = "SELECT COUNT(DISTINCT pid) AS persons, COUNT(DISTINCT x) AS v, COUNT(*) AS n FROM data"
+        sql = (
+            "SELECT COUNT(DISTINCT pid) AS persons, COUNT(DISTINCT x) AS v, COUNT(*) AS n FROM data"
+        )
         answer = session.sql(sql, epsilon=900)
         again = session.table("data").agg(v=so.count_distinct("x").where("x < 5")).run(epsilon=90)
     assert (answer.value("persons"), answer.value("v"), answer.value("n")) == (50, 10, 100)

@@ -50,9 +50,20 @@ def chain(rng: random.Random) -> Dataset:
     return Dataset(tables=tables, budget={"epsilon": 100, "delta": 0.01})
 
 
-PARTS = ("l.z < 7", "p.x > 2", "o.y <> 5", "parts.size = 1", "n.rank <= 2", "m.rank > 0", "regions.size IN (0, 2)")
+PARTS = (
+    "l.z < 7",
+    "p.x > 2",
+    "o.y <> 5",
+    "parts.size = 1",
+    "n.rank <= 2",
+    "m.rank > 0",
+    "regions.size IN (0, 2)",
+)
 MARKS = ("p.id IN (SELECT id FROM orders WHERE y > 3)", "l.o IN (SELECT o FROM orders WHERE y < 5)")
-EITHER = ("parts.size = 1 AND n.rank = 1 OR parts.size = 2 AND n.rank = 2", "p.x < 2 OR l.z < 2 AND p.x > 5")
+EITHER = (
+    "parts.size = 1 AND n.rank = 1 OR parts.size = 2 AND n.rank = 2",
+    "p.x < 2 OR l.z < 2 AND p.x > 5",
+)
 
 
 def questions(rng: random.Random) -> str:
@@ -65,7 +76,9 @@ def questions(rng: random.Random) -> str:
     )
     asked = [*PARTS, *EITHER, *(f"{rng.choice(['', 'NOT '])}({mark})" for mark in MARKS)]
     where = " AND ".join(f"({one})" for one in rng.sample(asked, rng.randint(1, 4)))
-    return f"SELECT COUNT(*) AS n, SUM(l.z + p.x) AS s, SUM(m.rank) AS r FROM {source} WHERE {where}"
+    return (
+        f"SELECT COUNT(*) AS n, SUM(l.z + p.x) AS s, SUM(m.rank) AS r FROM {source} WHERE {where}"
+    )
 
 
 def exact(bench: Bench, dataset: Dataset, plan: Plan) -> Any:
@@ -82,7 +95,9 @@ def test_the_numbers_are_those_of_the_order_that_was_asked() -> None:
             as_asked = planned(text, dataset)
         found, expected = exact(bench, dataset, as_written), exact(bench, dataset, as_asked)
         assert found == expected, text
-        changed += [one.text() for one in as_written.statements] != [one.text() for one in as_asked.statements]
+        changed += [one.text() for one in as_written.statements] != [
+            one.text() for one in as_asked.statements
+        ]
         shown += any(any(row) for _, sums in found for row in sums)
     assert changed >= 17
     assert shown >= 7
@@ -126,6 +141,8 @@ def test_public_rows_are_filtered_before_the_persons_rows_find_them() -> None:
 
 @pytest.mark.parametrize(("condition", "kind"), [("", "semi"), ("NOT ", "anti")])
 def test_a_mark_that_decides_is_never_grouped(condition: str, kind: str) -> None:
-    relation = asked(f"SELECT COUNT(*) AS n FROM people WHERE {condition}(id IN (SELECT id FROM orders WHERE y > 3))")
+    relation = asked(
+        f"SELECT COUNT(*) AS n FROM people WHERE {condition}(id IN (SELECT id FROM orders WHERE y > 3))"
+    )
     assert isinstance(relation, Join)
     assert relation.kind == kind

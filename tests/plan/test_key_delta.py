@@ -23,10 +23,21 @@ WARD = "SELECT ward, COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM people GROUP BY
 
 
 def people() -> so.Dataset:
-    columns: dict[str, dict[str, Any]] = {"city": {"type": "text"}, "ward": {"type": "category", "values": ["A", "B"]}}
+    columns: dict[str, dict[str, Any]] = {
+        "city": {"type": "text"},
+        "ward": {"type": "category", "values": ["A", "B"]},
+    }
     rows = pa.table({"id": [1], "city": ["Bern"], "ward": ["A"]})
     budget = {"epsilon": 1, "delta": 1e-6}
-    return so.Dataset(rows, name="people", unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget=budget)
+    return so.Dataset(
+        rows,
+        name="people",
+        unit="id",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns=columns,
+        budget=budget,
+    )
 
 
 def planned(sql: str, meter: TwoMeterFilter, **offer: Any) -> Plan:
@@ -95,7 +106,8 @@ def test_without_any_left_the_refusal_says_so_before_anything_is_read() -> None:
     with so.Session(people()) as session:
         session.sql(CITY, epsilon=0.1, delta=5e-7)
         with pytest.raises(
-            BudgetExceeded, match=r"nothing of the delta 5e-07 that is kept for them.*key_delta in \[budget\]"
+            BudgetExceeded,
+            match=r"nothing of the delta 5e-07 that is kept for them.*key_delta in \[budget\]",
         ):
             session.preview(CITY, epsilon=0.1)
         with pytest.raises(BudgetExceeded, match="smaller delta"):

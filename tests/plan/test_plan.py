@@ -46,14 +46,21 @@ REGIONS = {"source": pa.table({"ward": ["A"], "region": ["n"]}), "public": True,
 def dataset(unit: str = "pid", **options: Any) -> so.Dataset:
     bounds = {"max_rows_per_group": 10, "max_groups": 2} if unit != "row" else {}
     visits = {"source": ROWS, "unit": unit, "columns": COLUMNS, **bounds, **options}
-    return so.Dataset(tables={"visits": visits, "regions": REGIONS}, budget={"epsilon": 10, "delta": Fraction(1, 10**6)})
+    return so.Dataset(
+        tables={"visits": visits, "regions": REGIONS},
+        budget={"epsilon": 10, "delta": Fraction(1, 10**6)},
+    )
 
 
-def plan(sql: str, data: so.Dataset | None = None, meter: TwoMeterFilter | None = None, **cost: Any) -> Plan:
+def plan(
+    sql: str, data: so.Dataset | None = None, meter: TwoMeterFilter | None = None, **cost: Any
+) -> Plan:
     data = data or dataset()
     assert data.budget is not None
     meter = meter or TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0))
-    return make_plan(parse(sql), data, Cost.offered(**{"bias": False, **(cost or {"epsilon": 1})}), meter)
+    return make_plan(
+        parse(sql), data, Cost.offered(**{"bias": False, **(cost or {"epsilon": 1})}), meter
+    )
 
 
 def norms(made: Plan, channel: int = 0) -> tuple[int | Fraction, int | Fraction, int | Fraction]:
@@ -94,7 +101,9 @@ def selected(made: Plan) -> KeySelection:
         ("COUNT(*) FROM visits GROUP BY smoker", 20, 200, 10),
     ],
 )
-def test_sensitivities_follow_from_the_declaration(select: str, l1: int, l2_squared: int, linf: int) -> None:
+def test_sensitivities_follow_from_the_declaration(
+    select: str, l1: int, l2_squared: int, linf: int
+) -> None:
     assert norms(plan(f"SELECT {select}")) == (l1, l2_squared, linf)
 
 
@@ -104,7 +113,12 @@ def test_sensitivities_follow_from_the_declaration(select: str, l1: int, l2_squa
         ("COUNT(*) FROM visits WHERE age > 5", 10, 100, 10),
         ("SUM(balance) FROM visits WHERE age > 5", 700, 700**2, 700),
         ("SUM(age) FROM visits", 1100, 1100**2, 1100),
-        ("AVG(age) FROM visits", 1100, 1100**2, 1100),  # in whole steps, of which the sum has half ones
+        (
+            "AVG(age) FROM visits",
+            1100,
+            1100**2,
+            1100,
+        ),  # in whole steps, of which the sum has half ones
         ("COUNT(*) FROM visits GROUP BY ward", 40, 400, 10),
         ("SUM(balance) FROM visits GROUP BY ward", 2000, 4 * 2 * 500**2, 1000),
     ],
@@ -134,7 +148,9 @@ def test_no_scaling_sql_where_groups_need_no_bound() -> None:
 def test_replacing_rows_knows_their_number() -> None:
     data = dataset("row", neighbors="replace")
     made = plan("SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits", data)
-    asked = [output.value for output in made.query.outputs if isinstance(output.value, tree.Aggregate)]
+    asked = [
+        output.value for output in made.query.outputs if isinstance(output.value, tree.Aggregate)
+    ]
     count, mean, total = map(made.answering, asked)
     assert count.public
     assert mean is total is made.sums[0]
@@ -157,7 +173,10 @@ def test_replacing_rows_knows_their_number() -> None:
 )
 def test_otherwise_the_number_of_rows_is_not_public(neighbors: str, rest: str) -> None:
     """Who is added, filtered, grouped or left without a partner changes how many rows there are."""
-    made = plan(f"SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits {rest}", dataset("row", neighbors=neighbors))
+    made = plan(
+        f"SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits {rest}",
+        dataset("row", neighbors=neighbors),
+    )
     assert all(release.mechanism is not None for release in made.sums)
     for release in made.sums:
         assert release.partial.public(np.ones((1, release.partial.inputs), object)) is None
@@ -171,7 +190,9 @@ def test_a_count_of_values_is_never_public() -> None:
 
 
 def test_aggregates_of_one_column_share_a_channel() -> None:
-    made = plan("SELECT COUNT(*), COUNT(age), SUM(age), AVG(age), STDDEV(age), VAR_POP(age) FROM visits")
+    made = plan(
+        "SELECT COUNT(*), COUNT(age), SUM(age), AVG(age), STDDEV(age), VAR_POP(age) FROM visits"
+    )
     assert len(made.sums) == 1
     assert made.sums[0].partial.width == 4
     assert made.charge.pure == 1
@@ -194,24 +215,36 @@ def test_every_part_is_paid() -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])
 def test_gaussian_noise_keeps_the_promise_of_the_answer(epsilon: Fraction) -> None:
     made = plan(
-        "SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=epsilon, mechanism="gaussian"
+        "SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward",
+        epsilon=epsilon,
+        mechanism="gaussian",
     )
     assert made.price.family == "gaussian"
-    losses = [mechanism.loss(sensitivity.l2) for mechanism, sensitivity in noises(made) if mechanism is not None]
+    losses = [
+        mechanism.loss(sensitivity.l2)
+        for mechanism, sensitivity in noises(made)
+        if mechanism is not None
+    ]
     whole = so.total((loss, 1) for loss in losses)
     assert whole.delta(epsilon) <= float(made.price.delta)
     assert whole.delta(epsilon) >= 0.99 * float(made.price.delta)
-    assert sum(loss.mu() ** 2 for loss in losses) <= float(made.charge.mu_squared or 0) * (1 + 1e-12)
+    assert sum(loss.mu() ** 2 for loss in losses) <= float(made.charge.mu_squared or 0) * (
+        1 + 1e-12
+    )
     assert made.charge.pure is None
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(5)])
 @pytest.mark.parametrize("columns", ["COUNT(*)", "COUNT(*), COUNT(age), COUNT(cost), COUNT(day)"])
-def test_gaussian_noise_keeps_the_promise_to_the_last_digit(epsilon: Fraction, columns: str) -> None:
+def test_gaussian_noise_keeps_the_promise_to_the_last_digit(
+    epsilon: Fraction, columns: str
+) -> None:
     """With one number, or four, no root is rounded: what is rounded is the mu itself, and then the charge."""
     made = plan(f"SELECT {columns} FROM visits", epsilon=epsilon, mechanism="gaussian")
     used = noises(made)
-    losses = [so.GaussianLoss(s.l2 / mechanism.scale) for mechanism, s in used if mechanism is not None]
+    losses = [
+        so.GaussianLoss(s.l2 / mechanism.scale) for mechanism, s in used if mechanism is not None
+    ]
     assert len(losses) in (1, 4)
     square = sum((loss.shift**2 for loss in losses), Fraction(0))
     assert square <= largest_mu(epsilon, made.price.delta) ** 2
@@ -238,7 +271,9 @@ def test_the_charge_is_never_below_that_of_its_parts() -> None:
 def test_the_stated_delta_holds_all_of_it_and_stays_within_the_budget(family: str) -> None:
     """Gaussian noise uses what is not kept for keys; with the delta of the selection it is still the owner's delta."""
     data = dataset()
-    made = plan("SELECT city, SUM(age) FROM visits GROUP BY city", data, epsilon=1, mechanism=family)
+    made = plan(
+        "SELECT city, SUM(age) FROM visits GROUP BY city", data, epsilon=1, mechanism=family
+    )
     assert data.budget is not None
     assert data.reserved_delta
     noise = data.budget.delta - data.reserved_delta if family == "gaussian" else 0
@@ -248,7 +283,11 @@ def test_the_stated_delta_holds_all_of_it_and_stays_within_the_budget(family: st
 
 
 def test_laplace_noise_keeps_the_promise_of_the_answer() -> None:
-    made = plan("SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=1, mechanism="laplace")
+    made = plan(
+        "SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward",
+        epsilon=1,
+        mechanism="laplace",
+    )
     spent = Fraction(0)
     for mechanism, sensitivity in noises(made):
         assert mechanism is not None
@@ -264,9 +303,14 @@ def test_the_smaller_error_is_chosen() -> None:
     assert many.price.family == "gaussian"
     one = plan("SELECT COUNT(*) FROM visits", wide)
     assert one.price.family == "laplace"
-    for sql in ("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", "SELECT COUNT(*) AS n FROM visits"):
+    for sql in (
+        "SELECT age, COUNT(*) AS n FROM visits GROUP BY age",
+        "SELECT COUNT(*) AS n FROM visits",
+    ):
         best = plan(sql, wide).errors()["n"]
-        other = [plan(sql, wide, epsilon=1, mechanism=m).errors()["n"] for m in ("laplace", "gaussian")]
+        other = [
+            plan(sql, wide, epsilon=1, mechanism=m).errors()["n"] for m in ("laplace", "gaussian")
+        ]
         assert best == min(x for x in other if x is not None)
 
 
@@ -279,8 +323,12 @@ def test_what_still_fits_is_chosen() -> None:
 
 
 def test_a_plan_says_that_it_does_not_fit() -> None:
-    assert "DOES NOT FIT" in str(plan("SELECT COUNT(*) FROM visits", epsilon=11, mechanism="laplace"))
-    assert "DOES NOT FIT" not in str(plan("SELECT COUNT(*) FROM visits", epsilon=9, mechanism="laplace"))
+    assert "DOES NOT FIT" in str(
+        plan("SELECT COUNT(*) FROM visits", epsilon=11, mechanism="laplace")
+    )
+    assert "DOES NOT FIT" not in str(
+        plan("SELECT COUNT(*) FROM visits", epsilon=9, mechanism="laplace")
+    )
 
 
 def test_price_from_accuracy_is_the_least() -> None:
@@ -289,12 +337,19 @@ def test_price_from_accuracy_is_the_least() -> None:
     error = made.errors()["n"]
     assert error is not None
     assert error <= 50
-    cheaper = plan(sql, epsilon=made.price.epsilon * Fraction(99, 100), mechanism=made.price.family).errors()["n"]
+    cheaper = plan(
+        sql, epsilon=made.price.epsilon * Fraction(99, 100), mechanism=made.price.family
+    ).errors()["n"]
     assert cheaper is not None
     assert cheaper > 50
     assert made.price.epsilon < plan(sql, error=25, mechanism=made.price.family).price.epsilon
-    both = plan("SELECT COUNT(*) AS n, AVG(age) AS a FROM visits", error={"n": 100, "a": 2}, rows=5000)
-    assert all(e is not None and e <= most for e, most in zip(both.errors().values(), (100, 2), strict=True))
+    both = plan(
+        "SELECT COUNT(*) AS n, AVG(age) AS a FROM visits", error={"n": 100, "a": 2}, rows=5000
+    )
+    assert all(
+        e is not None and e <= most
+        for e, most in zip(both.errors().values(), (100, 2), strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,7 +369,12 @@ def test_bad_offers_are_refused(cost: dict[str, Any], words: str) -> None:
     data = dataset()
     assert data.budget is not None
     with pytest.raises(InvalidInput, match=words):
-        make_plan(parse("SELECT COUNT(*) AS n FROM visits"), data, Cost.offered(**cost), TwoMeterFilter(data.budget))
+        make_plan(
+            parse("SELECT COUNT(*) AS n FROM visits"),
+            data,
+            Cost.offered(**cost),
+            TwoMeterFilter(data.budget),
+        )
 
 
 @pytest.mark.parametrize(
@@ -328,8 +388,14 @@ def test_bad_offers_are_refused(cost: dict[str, Any], words: str) -> None:
         ("SELECT SUM(ward) FROM visits", "needs a number"),
         ("SELECT AVG(pid) FROM visits", "COUNT\\(DISTINCT pid\\)"),
         ("SELECT COUNT(*) FROM visits WHERE age", "condition"),
-        ("SELECT COUNT(*) FROM visits JOIN visits v ON visits.ward = v.ward", "joined on the person"),
-        ("SELECT COUNT(*) FROM regions LEFT JOIN visits ON regions.ward = visits.ward", "belong to nobody"),
+        (
+            "SELECT COUNT(*) FROM visits JOIN visits v ON visits.ward = v.ward",
+            "joined on the person",
+        ),
+        (
+            "SELECT COUNT(*) FROM regions LEFT JOIN visits ON regions.ward = visits.ward",
+            "belong to nobody",
+        ),
         ("SELECT COUNT(*) FROM visits JOIN regions ON visits.ward = regions.region", "whole key"),
         ("SELECT AVG(age) AS a FROM visits", "depends on the data"),
         ("SELECT AVG(cost) AS b FROM visits", "not even epsilon"),
@@ -337,17 +403,29 @@ def test_bad_offers_are_refused(cost: dict[str, Any], words: str) -> None:
     ],
 )
 def test_user_errors_are_clear(sql: str, words: str) -> None:
-    cost = {"error": 5} if " AS a " in sql else {"error": 1e-9, "rows": 1} if " AS b " in sql else {"epsilon": 1}
+    cost = (
+        {"error": 5}
+        if " AS a " in sql
+        else {"error": 1e-9, "rows": 1}
+        if " AS b " in sql
+        else {"epsilon": 1}
+    )
     with pytest.raises(InvalidInput, match=words):
         plan(sql, **cost)
 
 
 def test_undeclared_bounds_name_the_line_to_add() -> None:
     data = so.Dataset(ROWS, name="visits", unit="pid", columns=COLUMNS, budget={"epsilon": 1})
-    with pytest.raises(InvalidInput, match=r"Add the line `max_rows = 10` under \[tables.visits\], or pass max_rows=10"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"Add the line `max_rows = 10` under \[tables.visits\], or pass max_rows=10",
+    ):
         plan("SELECT COUNT(*) FROM visits", data)
     assert plan("SELECT COUNT(DISTINCT pid) FROM visits", data).charge.pure == 1
-    assert plan("SELECT ward, COUNT(DISTINCT pid) FROM visits GROUP BY ward", data).sums[0].quota.total == 3
+    assert (
+        plan("SELECT ward, COUNT(DISTINCT pid) FROM visits GROUP BY ward", data).sums[0].quota.total
+        == 3
+    )
     assert plan("SELECT COUNT(*) FROM visits", data, epsilon=1, max_rows=4).sums[0].quota.total == 4
 
 
@@ -360,7 +438,13 @@ def test_too_many_keys_are_refused() -> None:
 
 def test_private_keys_need_a_delta() -> None:
     pure = so.Dataset(
-        ROWS, name="visits", unit="pid", max_rows_per_group=1, max_groups=1, columns=COLUMNS, budget={"epsilon": 1}
+        ROWS,
+        name="visits",
+        unit="pid",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns=COLUMNS,
+        budget={"epsilon": 1},
     )
     with pytest.raises(InvalidInput, match="key_delta"):
         plan("SELECT city, COUNT(*) FROM visits GROUP BY city", pure)
@@ -425,7 +509,14 @@ def test_the_plan_says_what_matters() -> None:
         "Laplace, scale",
         "± ",
     )
-    said += ("private keys", "persons on", "epsilon 1", "% of the budget", "rank within", "depends on the number of rows")
+    said += (
+        "private keys",
+        "persons on",
+        "epsilon 1",
+        "% of the budget",
+        "rank within",
+        "depends on the number of rows",
+    )
     for words in said:
         assert words in text
 

@@ -124,7 +124,9 @@ def record() -> None:
 
 @pytest.mark.parametrize("name", asked())
 def test_plans_are_as_recorded(name: str) -> None:
-    expected = {part: "\n".join(lines) for part, lines in json.loads(RECORDED.read_text())[name].items()}
+    expected = {
+        part: "\n".join(lines) for part, lines in json.loads(RECORDED.read_text())[name].items()
+    }
     if "refused" in expected:
         with pytest.raises(so.errors.InvalidInput) as caught:
             planned(*asked()[name])

@@ -267,7 +267,11 @@ def test_refused_before_anything_is_spent(name: str, session: so.Session, plug: 
     for ask in (session.sql, session.preview):
         with pytest.raises(InvalidInput) as refused:
             ask(bad, epsilon=0.01)
-        for pattern, text in ((construct, refused.value.value), (rule, refused.value.rule), (hint, refused.value.hint)):
+        for pattern, text in (
+            (construct, refused.value.value),
+            (rule, refused.value.rule),
+            (hint, refused.value.hint),
+        ):
             assert re.search(pattern, text), (pattern, str(refused.value))
     assert (session.remaining, _sums(plug)) == (left, ran)
     if advice := re.search(r"Write (JOIN .+?), or", refused.value.hint):
@@ -306,9 +310,17 @@ def test_persons_who_are_called_rows_are_not_public() -> None:
     for name in ("customers", "orders", "visits", "free"):
         entries[name]["persons"] = "row"
     dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
-    for one, other in (("regions", "orders"), ("orders", "regions"), ("orders", "events"), ("events", "orders")):
+    for one, other in (
+        ("regions", "orders"),
+        ("orders", "regions"),
+        ("orders", "events"),
+        ("events", "orders"),
+    ):
         with pytest.raises(InvalidInput):
-            planned(f"SELECT COUNT(*) AS n FROM (SELECT c FROM {one} UNION ALL SELECT c FROM {other}) AS s", dataset)
+            planned(
+                f"SELECT COUNT(*) AS n FROM (SELECT c FROM {one} UNION ALL SELECT c FROM {other}) AS s",
+                dataset,
+            )
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,19 @@ def test_the_number_of_rows_is_not_known_where_some_may_be_missing(source: str) 
 def test_rows_that_differ_in_a_key_only_come_in_one_order() -> None:
     """Equal in all columns, two orders still have different lines: which one is the first must not hang on the file."""
     orders = pa.table({"customer_id": [1, 1], "id": [10, 11], "x": [5, 5], "c": ["A", "A"]})
-    entries = shop() | {"lines": {**shop()["lines"], "source": table(order_id=[11, 10], id=[1, 2], no=[1, 1])}}
+    entries = shop() | {
+        "lines": {**shop()["lines"], "source": table(order_id=[11, 10], id=[1, 2], no=[1, 1])}
+    }
     text = (
         "SELECT SUM(lines.x) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k FROM orders) "
         "AS o JOIN lines ON o.id = lines.order_id WHERE k <= 1"
     )
     found = []
     for source in (orders, orders.take([1, 0])):
-        dataset = Dataset(tables=entries | {"orders": {**entries["orders"], "source": source}}, budget={"epsilon": 1})
+        dataset = Dataset(
+            tables=entries | {"orders": {**entries["orders"], "source": source}},
+            budget={"epsilon": 1},
+        )
         groups = exact_sums(planned(text, dataset), dataset)
         found.append({name: own.tolist() for name, own in groups.vectors.items()})
     assert found[0] == found[1] == {name: [[1]] for name in found[0]}
@@ -57,7 +62,9 @@ def test_one_row_a_person_needs_no_bounds_and_joins_do() -> None:
     single = "(SELECT customer_id, COUNT(*) AS k FROM orders GROUP BY customer_id) AS o"
     assert planned(f"SELECT COUNT(*) AS n FROM {single}").whose.single
     other = single.replace(" AS o", " AS p")
-    assert planned(f"SELECT COUNT(*) AS n FROM {single} JOIN {other} USING (customer_id)").whose.single
+    assert planned(
+        f"SELECT COUNT(*) AS n FROM {single} JOIN {other} USING (customer_id)"
+    ).whose.single
     for text in (
         f"{single} JOIN orders USING (customer_id)",
         f"orders JOIN {single} USING (customer_id)",
@@ -97,7 +104,9 @@ def test_running_windows_count_equal_rows_one_by_one() -> None:
 
 def test_frames_of_a_window_count_rows_from_each_one_on() -> None:
     """1, 2, 3 of one person; sums of so many rows have bounds of themselves, and need no CLAMP."""
-    rows = pa.table({"customer_id": [1, 1, 1], "id": [7, 8, 9], "x": [1, 2, 3], "c": ["A", "A", "A"]})
+    rows = pa.table(
+        {"customer_id": [1, 1, 1], "id": [7, 8, 9], "x": [1, 2, 3], "c": ["A", "A", "A"]}
+    )
     text = (
         "SELECT SUM(k) AS s FROM (SELECT customer_id, {} OVER (PARTITION BY customer_id ORDER BY x ROWS {}) AS k "
         "FROM orders) AS o"
@@ -120,7 +129,9 @@ def test_frames_of_a_window_count_rows_from_each_one_on() -> None:
 def test_a_person_of_two_tables_may_have_the_rows_of_both() -> None:
     """Within a person COUNT is cut to max_rows, 3 in each table; of both together to 6."""
     both = "SELECT customer_id AS who, x FROM orders UNION ALL SELECT id AS who, x FROM customers"
-    text = f"SELECT SUM(n) AS s FROM (SELECT who, COUNT(*) AS n FROM ({both}) AS b GROUP BY who) AS p"
+    text = (
+        f"SELECT SUM(n) AS s FROM (SELECT who, COUNT(*) AS n FROM ({both}) AS b GROUP BY who) AS p"
+    )
     orders, customers = table(customer_id=[1] * 5, id=[1, 2, 3, 4, 5]), table(id=[1] * 5)
     assert total(text, orders=orders, customers=customers) == [6]
     text = "SELECT SUM(n) AS s FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) AS p"
@@ -137,7 +148,9 @@ def test_a_table_does_not_call_its_own_id_the_person() -> None:
         "columns": entries["orders"]["columns"], "max_rows_per_group": 3, "max_groups": 2,
     }  # fmt: skip
     dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
-    counted = exact_sums(planned("SELECT COUNT(DISTINCT customer) AS n FROM orders", dataset), dataset)
+    counted = exact_sums(
+        planned("SELECT COUNT(DISTINCT customer) AS n FROM orders", dataset), dataset
+    )
     assert [own.tolist() for own in counted.vectors.values()] == [[[2]]]
     for text in (
         "SELECT COUNT(DISTINCT id) AS n FROM orders",
@@ -188,25 +201,51 @@ def test_threads_and_the_order_of_rows_do_not_matter() -> None:
          "x": rng.integers(0, 10, count), "c": letters[rng.integers(0, 2, count)]}
     )  # fmt: skip
     found = []
-    for threads, order in ((1, np.arange(count)), (4, np.arange(count)), (4, rng.permutation(count))):
-        sources = {"orders": orders.take(pa.array(order)), "lines": lines.take(pa.array(order[::-1]))}
-        entries = shop() | {name: {**shop()[name], "source": source} for name, source in sources.items()}
+    for threads, order in (
+        (1, np.arange(count)),
+        (4, np.arange(count)),
+        (4, rng.permutation(count)),
+    ):
+        sources = {
+            "orders": orders.take(pa.array(order)),
+            "lines": lines.take(pa.array(order[::-1])),
+        }
+        entries = shop() | {
+            name: {**shop()[name], "source": source} for name, source in sources.items()
+        }
         dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
         sums = [exact_sums(planned(text, dataset), dataset, threads=threads) for text in QUESTIONS]
-        found.append([{name: own.tolist() for name, own in groups.vectors.items()} for groups in sums])
+        found.append(
+            [{name: own.tolist() for name, own in groups.vectors.items()} for groups in sums]
+        )
     assert found[1:] == found[:1] * 2
     assert all(any(map(any, own)) for groups in found[0] for own in groups.values())
 
 
-@pytest.mark.parametrize("condition", ["f = y / 0", "f > 0 AND f = y / 0", "y / 0 = 1", "NOT (f = y / 0)"])
+@pytest.mark.parametrize(
+    "condition", ["f = y / 0", "f > 0 AND f = y / 0", "y / 0 = 1", "NOT (f = y / 0)"]
+)
 @pytest.mark.parametrize("below", [True, False])
-def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(condition: str, below: bool) -> None:
+def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(
+    condition: str, below: bool
+) -> None:
     """DuckDB loses such a filter where it may not move filters but may reorder joins."""
-    columns: dict[str, Any] = {"y": {"type": "int", "min": 0, "max": 50}, "c": {"type": "int", "min": 0, "max": 2}}
-    rows = pa.table({"u": [i % 5 for i in range(20)], "y": list(range(20)), "c": [i % 3 for i in range(20)]})
+    columns: dict[str, Any] = {
+        "y": {"type": "int", "min": 0, "max": 50},
+        "c": {"type": "int", "min": 0, "max": 2},
+    }
+    rows = pa.table(
+        {"u": [i % 5 for i in range(20)], "y": list(range(20)), "c": [i % 3 for i in range(20)]}
+    )
     floors = {"source": pa.table({"c": [0, 1, 2], "f": [0, 1, 2]}), "public": True, "key": ["c"],
               "columns": {"c": columns["c"], "f": columns["c"]}}  # fmt: skip
-    visits = {"source": rows, "unit": "u", "max_rows_per_group": 99, "max_groups": 9, "columns": columns}
+    visits = {
+        "source": rows,
+        "unit": "u",
+        "max_rows_per_group": 99,
+        "max_groups": 9,
+        "columns": columns,
+    }
     dataset = so.Dataset(tables={"v": visits, "floors": floors}, budget={"epsilon": 10**6})
     inner = "SELECT u, y, f FROM v JOIN floors USING (c)"
     where = f"WHERE {condition}"
@@ -225,9 +264,19 @@ def test_windows_side_by_side_agree_about_equal_rows() -> None:
     rng = np.random.default_rng(2)
     for people, each in ((1, 50), (400, 60)):
         owner = rng.permutation(np.repeat(np.arange(people), each))
-        rows = pa.table({"customer_id": owner, "id": [None] * len(owner), "x": [5] * len(owner), "c": ["A"] * len(owner)})
+        rows = pa.table(
+            {
+                "customer_id": owner,
+                "id": [None] * len(owner),
+                "x": [5] * len(owner),
+                "c": ["A"] * len(owner),
+            }
+        )
         entries = shop() | {
-            "orders": {**shop()["orders"], "source": rows.cast(rows.schema.set(1, pa.field("id", pa.int64())))}
+            "orders": {
+                **shop()["orders"],
+                "source": rows.cast(rows.schema.set(1, pa.field("id", pa.int64()))),
+            }
         }
         entries["orders"] |= {"max_rows": each}
         dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})

@@ -20,34 +20,61 @@ from sordino.query.bounds_search import MOST_COUNT
 from sordino.query.three_digits import code_of
 
 Row = tuple[int | None, float | None, str | None]
-COLUMNS: dict[str, Any] = {"x": {"type": "float"}, "ward": {"type": "category", "values": ["A", "B", "C"]}}
+COLUMNS: dict[str, Any] = {
+    "x": {"type": "float"},
+    "ward": {"type": "category", "values": ["A", "B", "C"]},
+}
 
 
 def random_rows(rng: random.Random, persons: int = 8) -> list[Row]:
     rows: list[Row] = []
     for person in range(persons):
         for _ in range(rng.choice((0, 1, 1, 2, 5, 40))):
-            value = rng.choice((None, 0.0, rng.gauss(0, 100), rng.lognormvariate(0, 9), -7.0, float("nan")))
-            rows.append((rng.choice((person, person, person, None)), value, rng.choice(("A", "B", "C", "D", None))))
+            value = rng.choice(
+                (None, 0.0, rng.gauss(0, 100), rng.lognormvariate(0, 9), -7.0, float("nan"))
+            )
+            rows.append(
+                (
+                    rng.choice((person, person, person, None)),
+                    value,
+                    rng.choice(("A", "B", "C", "D", None)),
+                )
+            )
     return rows
 
 
-def planned(rows: list[Row], unit: str, neighbors: str = "add_remove") -> tuple[SuggestionPlan, list[Counter[int]]]:
+def planned(
+    rows: list[Row], unit: str, neighbors: str = "add_remove"
+) -> tuple[SuggestionPlan, list[Counter[int]]]:
     """The plan, and the exact weights of each search as the engine finds them."""
-    people, numbers, wards = (list(part) for part in zip(*rows, strict=True)) if rows else ([], [], [])
-    table = pa.table(
-        {"p": pa.array(people, pa.int64()), "x": pa.array(numbers, pa.float64()), "ward": pa.array(wards, pa.string())}
+    people, numbers, wards = (
+        (list(part) for part in zip(*rows, strict=True)) if rows else ([], [], [])
     )
-    data = so.Dataset(table, unit=unit, neighbors=neighbors, columns=COLUMNS, budget=so.Budget(1), name="t")
+    table = pa.table(
+        {
+            "p": pa.array(people, pa.int64()),
+            "x": pa.array(numbers, pa.float64()),
+            "ward": pa.array(wards, pa.string()),
+        }
+    )
+    data = so.Dataset(
+        table, unit=unit, neighbors=neighbors, columns=COLUMNS, budget=so.Budget(1), name="t"
+    )
     plan = plan_suggestion(
-        data, TwoMeterFilter(so.Budget(1), Fraction(0)), "t", epsilon=1, keys=["ward"] if unit == "p" else []
+        data,
+        TwoMeterFilter(so.Budget(1), Fraction(0)),
+        "t",
+        epsilon=1,
+        keys=["ward"] if unit == "p" else [],
     )
     engine = DuckDB(tuple(data.tables.values()))
     try:
         found = [engine.run(statement) for statement in plan.statements]
     finally:
         engine.close()
-    return plan, [Counter(dict(zip(one.keys[0], map(int, one.sums[:, 0]), strict=True))) for one in found]
+    return plan, [
+        Counter(dict(zip(one.keys[0], map(int, one.sums[:, 0]), strict=True))) for one in found
+    ]
 
 
 def naive(rows: list[Row], unit: str) -> list[Counter[int]]:
@@ -106,7 +133,9 @@ def test_one_person_moves_no_more_than_is_declared(neighbors: str) -> None:
             distance = apart(ours, theirs)
             assert distance <= one.moved, one.search.what
             worst[one.search.what] = max(worst[one.search.what], distance)
-        assert all(one.moved == (2 if neighbors == "replace" else 1) * one.unit for one in plan.searched)
+        assert all(
+            one.moved == (2 if neighbors == "replace" else 1) * one.unit for one in plan.searched
+        )
     assert worst["max_rows"] == worst["max_groups"] == (2 if neighbors == "replace" else 1)
     assert worst["x"] > 0.9 * WEIGHT
 
@@ -136,4 +165,7 @@ def test_the_price_is_divided_equally() -> None:
     plan, _ = planned([(1, 1.0, "A")], "p")
     assert sum((one.price.epsilon for one in plan.searched), Fraction(0)) == plan.epsilon == 1
     assert plan.charge.pure == 1
-    assert all(isinstance(one, Searched) and one.price.query_epsilon == Fraction(1, 10) for one in plan.searched)
+    assert all(
+        isinstance(one, Searched) and one.price.query_epsilon == Fraction(1, 10)
+        for one in plan.searched
+    )

@@ -15,7 +15,18 @@ from sordino.plan.plan import Plan
 
 MANY = 100
 NAMES = [f"Value {i}" for i in range(MANY)]
-CELLS = ["Value 1", "Value 1", "value 1", "Value 1 ", "VALUE 2", "Value 2", "nothing", None, "Value 99", "Val\u00fce 3"]
+CELLS = [
+    "Value 1",
+    "Value 1",
+    "value 1",
+    "Value 1 ",
+    "VALUE 2",
+    "Value 2",
+    "nothing",
+    None,
+    "Value 99",
+    "Val\u00fce 3",
+]
 
 
 def _session(plug: Plug | None = None) -> so.Session:
@@ -34,11 +45,21 @@ def _session(plug: Plug | None = None) -> so.Session:
         "age": {"type": "int", "min": 0, "max": 110},
         "at": {"type": "datetime"},
     }
-    regions = pa.table({"name": ["Value 1", "Value 2", "other"], "region": ["north", "south", "west"]})
+    regions = pa.table(
+        {"name": ["Value 1", "Value 2", "other"], "region": ["north", "south", "west"]}
+    )
     public = {"name": {"type": "category", "values": NAMES}, "region": {"type": "text"}}
-    visits = {"source": table, "unit": "p", "max_rows_per_group": 1, "max_groups": 1, "columns": columns}
+    visits = {
+        "source": table,
+        "unit": "p",
+        "max_rows_per_group": 1,
+        "max_groups": 1,
+        "columns": columns,
+    }
     lookup = {"source": regions, "public": True, "key": ["name"], "columns": public}
-    return so.Session(so.Dataset(tables={"v": visits, "regions": lookup}, budget={"epsilon": 10**6}), engine=plug)
+    return so.Session(
+        so.Dataset(tables={"v": visits, "regions": lookup}, budget={"epsilon": 10**6}), engine=plug
+    )
 
 
 def _exactly(session: so.Session, sql: str) -> list[dict[str, Any]]:
@@ -70,11 +91,16 @@ def test_long_lists_are_looked_up_letter_by_letter(key: str, expected: dict[obje
         ("SELECT COUNT(name) AS n FROM v", 4),
         ("SELECT COUNT(*) AS n FROM v WHERE name IS NULL AND code IS NULL", 4),
         ("SELECT COUNT(*) AS n FROM v WHERE code >= 14", 3),
-        ("SELECT COUNT(*) AS n FROM v JOIN regions ON v.name = regions.name WHERE region = 'north'", 2),
+        (
+            "SELECT COUNT(*) AS n FROM v JOIN regions ON v.name = regions.name WHERE region = 'north'",
+            2,
+        ),
         ("SELECT COUNT(*) AS n FROM v LEFT JOIN regions ON v.name = regions.name", len(CELLS)),
     ],
 )
-def test_a_long_list_means_what_a_short_one_means(sql: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_means_what_a_short_one_means(
+    sql: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with _session() as session:
         assert "Value 17" not in session.preview(sql, epsilon=1).sql()
         assert _exactly(session, sql)[0]["n"] == expected
@@ -91,7 +117,9 @@ def test_sql_of_many_medians_grows_with_their_number() -> None:
     """Every statement once computed the values of all others: 160 medians took most of a minute."""
     with _session() as session:
         few, many = (
-            session.preview(f"SELECT {', '.join(f'MEDIAN(age + {i})' for i in range(k))} FROM v", epsilon=1)
+            session.preview(
+                f"SELECT {', '.join(f'MEDIAN(age + {i})' for i in range(k))} FROM v", epsilon=1
+            )
             for k in (10, 80)
         )
     assert sum(_sizes(many)) < 9 * sum(_sizes(few))
@@ -100,7 +128,10 @@ def test_sql_of_many_medians_grows_with_their_number() -> None:
 def test_sql_does_not_grow_with_the_list_at_each_use() -> None:
     uses = " OR ".join(f"name = 'Value {i}'" for i in range(80))
     with _session() as session:
-        assert sum(_sizes(session.preview(f"SELECT COUNT(*) FROM v WHERE {uses}", epsilon=1))) < 200 * 80
+        assert (
+            sum(_sizes(session.preview(f"SELECT COUNT(*) FROM v WHERE {uses}", epsilon=1)))
+            < 200 * 80
+        )
 
 
 def test_quantiles_of_very_many_groups_are_refused_while_planning() -> None:

@@ -15,7 +15,9 @@ from sordino.plan.plan import make_plan
 from sordino.plan.statement import Statement
 from sordino.query.front.sql import parse
 
-ROWS = pa.table({"who": [1, 2], "age": [3, 4], "cost": [0.5, 1.5], "ward": ["A", "B"], "city": ["x", "y"]})
+ROWS = pa.table(
+    {"who": [1, 2], "age": [3, 4], "cost": [0.5, 1.5], "ward": ["A", "B"], "city": ["x", "y"]}
+)
 COLUMNS: dict[str, Any] = {
     "age": {"type": "int", "min": 0, "max": 110},
     "cost": {"type": "float", "min": 0, "max": 100, "step": 0.5},
@@ -34,7 +36,14 @@ QUESTIONS = (
 
 
 def statements(sql: str) -> tuple[Statement, ...]:
-    dataset = so.Dataset(ROWS, name="t", unit="who", max_rows=3, columns=COLUMNS, budget={"epsilon": 9, "delta": 1e-6})
+    dataset = so.Dataset(
+        ROWS,
+        name="t",
+        unit="who",
+        max_rows=3,
+        columns=COLUMNS,
+        budget={"epsilon": 9, "delta": 1e-6},
+    )
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
     return make_plan(parse(sql), dataset, Cost.offered(epsilon=1), meter).statements
 

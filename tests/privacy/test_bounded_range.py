@@ -38,7 +38,9 @@ def test_delta_is_the_worst_place_and_epsilon_its_inverse(width: Fraction) -> No
         assert worst - 1e-15 <= loss.delta(epsilon) <= worst * (1 + 1e-5) + 1e-6 * float(width) ** 2
         if 0 < loss.delta(epsilon) < 1:
             assert loss.epsilon(loss.delta(epsilon)) == pytest.approx(epsilon, rel=1e-9, abs=1e-12)
-            assert loss.satisfies(Fraction(loss.epsilon(loss.delta(epsilon))), Fraction(loss.delta(epsilon)))
+            assert loss.satisfies(
+                Fraction(loss.epsilon(loss.delta(epsilon))), Fraction(loss.delta(epsilon))
+            )
     assert loss.delta(0) == pytest.approx(math.tanh(float(width) / 4), rel=1e-12)
 
 
@@ -48,14 +50,21 @@ def test_the_other_views_are_the_worst_places_too(width: Fraction) -> None:
     e = float(width)
     for alpha in (1.0, 1.5, 2.0, 10.0):
         if alpha == 1:
-            worst = max(p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) for p, q in pairs)
+            worst = max(
+                p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) for p, q in pairs
+            )
         else:
-            moments = (p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha) for p, q in pairs)
+            moments = (
+                p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
+                for p, q in pairs
+            )
             worst = math.log(max(moments)) / (alpha - 1)
         assert loss.rdp(alpha) == pytest.approx(worst, rel=1e-4, abs=1e-12)
         assert loss.rdp(alpha) <= alpha * loss.rho()
     for alpha in (0.01, 0.3, 0.7):
-        assert loss.trade_off(alpha) == pytest.approx((1 - alpha) / (1 - alpha + alpha * math.exp(e)), rel=1e-12)
+        assert loss.trade_off(alpha) == pytest.approx(
+            (1 - alpha) / (1 - alpha + alpha * math.exp(e)), rel=1e-12
+        )
     from scipy.special import ndtri
 
     assert loss.mu() == pytest.approx(max(float(ndtri(p) - ndtri(q)) for p, q in pairs), rel=1e-5)
@@ -73,7 +82,9 @@ def test_its_law_is_the_derivative_of_delta(width: Fraction) -> None:
     p, q = law.cells(edges)
     assert (p.sum(), q.sum()) == pytest.approx((1, 1))
     for i in range(65):
-        assert loss.delta(float(edges[i])) == pytest.approx(p[i:].sum() - math.exp(edges[i]) * q[i:].sum(), abs=1e-12)
+        assert loss.delta(float(edges[i])) == pytest.approx(
+            p[i:].sum() - math.exp(edges[i]) * q[i:].sum(), abs=1e-12
+        )
     assert loss.pmf(edges.tolist())[1:-1] == pytest.approx(p, rel=1e-9)
 
 

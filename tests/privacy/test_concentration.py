@@ -23,7 +23,9 @@ Side = tuple[Fraction, ...]
 def renyi_over_order(sides: list[tuple[arb, arb]], x: float) -> arb:
     """log(sum of p^x q^(1-x)) / (x (x-1)), as the definition says."""
     order = arb(x)
-    return sum((a**order * b ** (1 - order) for a, b in sides), arb(0)).log() / (order * (order - 1))
+    return sum((a**order * b ** (1 - order) for a, b in sides), arb(0)).log() / (
+        order * (order - 1)
+    )
 
 
 def reference(loss: so.FiniteLoss) -> float:
@@ -38,7 +40,9 @@ def reference(loss: so.FiniteLoss) -> float:
                 values = [float(renyi_over_order(sides, x).mid()) for x in orders.tolist()]
                 at = int(np.argmax(values))
                 most = max(most, *values)
-                orders = 1 + np.geomspace(orders[max(at - 1, 0)] - 1, orders[min(at + 1, len(orders) - 1)] - 1, 12)
+                orders = 1 + np.geomspace(
+                    orders[max(at - 1, 0)] - 1, orders[min(at + 1, len(orders) - 1)] - 1, 12
+                )
     return most
 
 
@@ -107,8 +111,12 @@ def test_rho_of_a_lopsided_pair_takes_few_evaluations(evaluated: list[float]) ->
     assert 4 < len(evaluated) < 60
 
 
-@pytest.mark.parametrize(("protocol", "persons"), [(local.Direct(3, 2), 1000), (local.Direct(3, 16), 40_000)], ids=repr)
-def test_rho_of_capped_shuffled_reports(protocol: Any, persons: int, evaluated: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "persons"), [(local.Direct(3, 2), 1000), (local.Direct(3, 16), 40_000)], ids=repr
+)
+def test_rho_of_capped_shuffled_reports(
+    protocol: Any, persons: int, evaluated: list[float]
+) -> None:
     """Once took 2000 evaluations of 300 logarithms each: the divergence over its order is flat there."""
     capped = so.local.shuffled(protocol, persons=persons).capped(1e-7)
     loss = common(capped)
@@ -129,14 +137,21 @@ def test_the_bound_on_a_piece_holds_for_every_order_in_it(seed: int) -> None:
         for width in 10 ** rng.uniform(-4, 3, 12):
             for low in (1.0, 1 + float(10 ** rng.uniform(-6, 2))):
                 high = low + float(width)
-                bound = concentration._most_on(low, high, cumulant.at(low), cumulant.at(high), cumulant.range)
+                bound = concentration._most_on(
+                    low, high, cumulant.at(low), cumulant.at(high), cumulant.range
+                )
                 inside = np.linspace(low, high, 14)[1:-1].tolist()
                 assert all(renyi_over_order(sides, x) <= bound * (1 + 2.0**-50) for x in inside)
 
 
 @pytest.mark.parametrize(
     "law",
-    [[(-1, 1), (1, 1)], [(-1, 1), (0, 40), (1, 1)], [(-1, 1), (1, 10**6)], [(-1, 1), (-0.2, 4), (0.7, 2), (1, 3)]],
+    [
+        [(-1, 1), (1, 1)],
+        [(-1, 1), (0, 40), (1, 1)],
+        [(-1, 1), (1, 10**6)],
+        [(-1, 1), (-0.2, 4), (0.7, 2), (1, 3)],
+    ],
     ids=str,
 )
 def test_cumulants_of_a_variable_of_range_r(law: list[tuple[float, float]]) -> None:
@@ -157,5 +172,7 @@ def test_tiny_losses_and_rare_outcomes(digits: int) -> None:
     tiny = so.FiniteLoss((F(1, 2) + d, F(1, 2) - d), (F(1, 2), F(1, 2))).rho()
     assert 2 * d**2 <= F(tiny) <= max(2 * d**2 * (1 + F(1, 10**5)), F(5e-324))
     rare = so.FiniteLoss((1 - 2 * d, 2 * d), (1 - d, d)).rho()
-    x = digits * math.log2(10)  # where 2^x d is 1; the divergence over the order is largest at about 2x
+    x = digits * math.log2(
+        10
+    )  # where 2^x d is 1; the divergence over the order is largest at about 2x
     assert math.log(2) / (4 * x) < rare < math.log(2) / (4 * x) * 1.03

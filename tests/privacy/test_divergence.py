@@ -47,7 +47,10 @@ def exp(epsilon: Fraction, digits: int = 80) -> Fraction:
 def events(p: list[Fraction], q: list[Fraction]) -> list[tuple[frozenset[int], Fraction, Fraction]]:
     outcomes = range(len(p))
     chosen = chain.from_iterable(combinations(outcomes, k) for k in range(len(p) + 1))
-    return [(frozenset(e), sum((p[i] for i in e), Fraction(0)), sum((q[i] for i in e), Fraction(0))) for e in chosen]
+    return [
+        (frozenset(e), sum((p[i] for i in e), Fraction(0)), sum((q[i] for i in e), Fraction(0)))
+        for e in chosen
+    ]
 
 
 def largest_gap(p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> Fraction:
@@ -57,12 +60,20 @@ def largest_gap(p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> Frac
 
 
 @given(distributions(), distributions())
-def test_total_variation_is_the_largest_difference_over_events(p: list[Fraction], q: list[Fraction]) -> None:
-    assert total_variation(p, q) == max(abs(a - b) for _, a, b in events(p, q)) == total_variation(q, p)
+def test_total_variation_is_the_largest_difference_over_events(
+    p: list[Fraction], q: list[Fraction]
+) -> None:
+    assert (
+        total_variation(p, q)
+        == max(abs(a - b) for _, a, b in events(p, q))
+        == total_variation(q, p)
+    )
 
 
 @given(distributions(), distributions(), rationals)
-def test_hockey_stick_is_the_largest_gap_over_events(p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> None:
+def test_hockey_stick_is_the_largest_gap_over_events(
+    p: list[Fraction], q: list[Fraction], epsilon: Fraction
+) -> None:
     found, truth = hockey_stick(p, q, epsilon), largest_gap(p, q, epsilon)
     assert Fraction(found) >= truth - Fraction(1, 10**70)
     assert math.nextafter(math.nextafter(found, -1), -1) < truth or found == 0
@@ -77,7 +88,9 @@ def test_hockey_stick_at_zero_is_total_variation(p: list[Fraction], q: list[Frac
 
 
 @given(distributions(), distributions())
-def test_max_divergence_is_the_largest_log_ratio_over_events(p: list[Fraction], q: list[Fraction]) -> None:
+def test_max_divergence_is_the_largest_log_ratio_over_events(
+    p: list[Fraction], q: list[Fraction]
+) -> None:
     found = max_divergence(p, q)
     if any(a > 0 and b == 0 for _, a, b in events(p, q)):
         assert found == math.inf
@@ -89,7 +102,9 @@ def test_max_divergence_is_the_largest_log_ratio_over_events(p: list[Fraction], 
 
 
 @given(distributions(), distributions())
-def test_multiplicative_distance_is_the_larger_direction(p: list[Fraction], q: list[Fraction]) -> None:
+def test_multiplicative_distance_is_the_larger_direction(
+    p: list[Fraction], q: list[Fraction]
+) -> None:
     assert multiplicative_distance(p, q) == max(max_divergence(p, q), max_divergence(q, p))
     assert multiplicative_distance(p, q) == multiplicative_distance(q, p)
 
@@ -131,7 +146,9 @@ def test_what_is_needed_holds_in_both_readings_and_hardly_less_does(
 
 
 @given(distributions(), distributions(), st.fractions(0, 2, max_denominator=12))
-def test_pure_verdict_agrees_with_all_events(p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> None:
+def test_pure_verdict_agrees_with_all_events(
+    p: list[Fraction], q: list[Fraction], epsilon: Fraction
+) -> None:
     factor = 1 if epsilon == 0 else exp(epsilon)
     verdict = verify_pure(p, q, epsilon)
     assert bool(verdict) is all(a <= factor * b and b <= factor * a for _, a, b in events(p, q))
@@ -139,7 +156,8 @@ def test_pure_verdict_agrees_with_all_events(p: list[Fraction], q: list[Fraction
     assert verdict.probability == sum(first[i] for i in verdict.event)
     assert verdict.probability_other == sum(second[i] for i in verdict.event)
     assert all(
-        a * verdict.probability_other <= verdict.probability * b and b * verdict.probability_other <= verdict.probability * a
+        a * verdict.probability_other <= verdict.probability * b
+        and b * verdict.probability_other <= verdict.probability * a
         for _, a, b in events(p, q)
     )
     assert verdict.needed == multiplicative_distance(p, q)
@@ -152,12 +170,16 @@ def test_approximate_verdict_agrees_with_all_events(
 ) -> None:
     factor = 1 if epsilon == 0 else exp(epsilon)
     verdict = verify_approximate(p, q, epsilon, delta)
-    assert bool(verdict) is all(a <= factor * b + delta and b <= factor * a + delta for _, a, b in events(p, q))
+    assert bool(verdict) is all(
+        a <= factor * b + delta and b <= factor * a + delta for _, a, b in events(p, q)
+    )
     first, second = (p, q) if verdict.direction == "p over q" else (q, p)
     assert verdict.probability == sum(first[i] for i in verdict.event)
     assert verdict.probability_other == sum(second[i] for i in verdict.event)
     worst = max(largest_gap(p, q, epsilon), largest_gap(q, p, epsilon))
-    assert abs(verdict.probability - factor * verdict.probability_other - worst) < Fraction(1, 10**70)
+    assert abs(verdict.probability - factor * verdict.probability_other - worst) < Fraction(
+        1, 10**70
+    )
     assert verdict.needed == max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
     assert verdict.parameter == "delta"
 
@@ -211,7 +233,13 @@ def test_an_outcome_that_only_one_can_have() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "same", "swapped"),
-    [(1e300, 0.0, 0.0), (-1e300, 1.0, 1.0), (10**40, 0.0, 0.0), (-(10**40), 1.0, 1.0), (1e-300, 0.0, 0.5)],
+    [
+        (1e300, 0.0, 0.0),
+        (-1e300, 1.0, 1.0),
+        (10**40, 0.0, 0.0),
+        (-(10**40), 1.0, 1.0),
+        (1e-300, 0.0, 0.5),
+    ],
 )
 def test_extreme_epsilon(epsilon: float, same: float, swapped: float) -> None:
     assert hockey_stick(COIN, COIN, epsilon) == same
@@ -249,8 +277,17 @@ def test_verdict_is_readable_and_frozen() -> None:
     assert str(verify_pure({"b": 1}, {"b": 0.5, "c": 0.25, "a": 0.25}, 0)) == (
         "does not hold: epsilon inf is needed; the event {'a', 'c'} has probability 0.5 under q and 0 under p"
     )
-    assert str(verify_approximate(COIN, COIN, 1, 0)) == "holds: delta 0.0 is needed; no event has an excess"
-    wide = str(verify_pure([Fraction(1, 60)] * 60 + [Fraction(0)] * 60, [Fraction(0)] * 60 + [Fraction(1, 60)] * 60, 1))
+    assert (
+        str(verify_approximate(COIN, COIN, 1, 0))
+        == "holds: delta 0.0 is needed; no event has an excess"
+    )
+    wide = str(
+        verify_pure(
+            [Fraction(1, 60)] * 60 + [Fraction(0)] * 60,
+            [Fraction(0)] * 60 + [Fraction(1, 60)] * 60,
+            1,
+        )
+    )
     assert "...} has probability 1 under p" in wide
     assert len(wide) < 200
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -283,7 +320,13 @@ FUNCTIONS: list[Callable[[Any, Any], object]] = [
         ([], COIN, "p=[]", "must have an outcome", "at least one"),
         (COIN, {}, "q={}", "must have an outcome", "at least one"),
         (COIN, [1], "2 and 1 probabilities", "the same outcomes", "Write a 0"),
-        (COIN, {0: 1}, "a list and a dict", "both be mappings or both be sequences", "Name the outcomes"),
+        (
+            COIN,
+            {0: 1},
+            "a list and a dict",
+            "both be mappings or both be sequences",
+            "Name the outcomes",
+        ),
         ("ab", COIN, "p='ab'", "mapping from outcomes", "dict or a list"),
         (COIN, 1, "q=1", "mapping from outcomes", "dict or a list"),
         (np.array(1.0), COIN, "p=1.0", "mapping from outcomes", "dict or a list"),
@@ -304,17 +347,54 @@ def test_bad_distributions_are_refused_by_every_function(
 @pytest.mark.parametrize(
     ("call", "value", "rule", "hint"),
     [
-        (lambda: verify_pure(COIN, COIN, -0.1), "epsilon=-0.1", "must not be negative", "zero or more"),
-        (lambda: verify_pure(COIN, COIN, math.inf), "epsilon=inf", "must be finite", "finite number"),
+        (
+            lambda: verify_pure(COIN, COIN, -0.1),
+            "epsilon=-0.1",
+            "must not be negative",
+            "zero or more",
+        ),
+        (
+            lambda: verify_pure(COIN, COIN, math.inf),
+            "epsilon=inf",
+            "must be finite",
+            "finite number",
+        ),
         (lambda: verify_pure(COIN, COIN, "1"), "epsilon='1'", "must be a number", "Pass an int"),  # type: ignore[arg-type]
-        (lambda: hockey_stick(COIN, COIN, math.nan), "epsilon=nan", "must be finite", "finite number"),
-        (lambda: verify_approximate(COIN, COIN, math.nan, 0), "epsilon=nan", "must be finite", "finite number"),
-        (lambda: verify_approximate(COIN, COIN, 1, -1e-9), "delta=-1e-09", "between 0 and 1", "probability"),
-        (lambda: verify_approximate(COIN, COIN, 1, 1.5), "delta=1.5", "between 0 and 1", "probability"),
-        (lambda: verify_approximate(COIN, COIN, 1, math.nan), "delta=nan", "must be finite", "finite number"),
+        (
+            lambda: hockey_stick(COIN, COIN, math.nan),
+            "epsilon=nan",
+            "must be finite",
+            "finite number",
+        ),
+        (
+            lambda: verify_approximate(COIN, COIN, math.nan, 0),
+            "epsilon=nan",
+            "must be finite",
+            "finite number",
+        ),
+        (
+            lambda: verify_approximate(COIN, COIN, 1, -1e-9),
+            "delta=-1e-09",
+            "between 0 and 1",
+            "probability",
+        ),
+        (
+            lambda: verify_approximate(COIN, COIN, 1, 1.5),
+            "delta=1.5",
+            "between 0 and 1",
+            "probability",
+        ),
+        (
+            lambda: verify_approximate(COIN, COIN, 1, math.nan),
+            "delta=nan",
+            "must be finite",
+            "finite number",
+        ),
     ],
 )
-def test_bad_promises_are_refused(call: Callable[[], Verdict], value: str, rule: str, hint: str) -> None:
+def test_bad_promises_are_refused(
+    call: Callable[[], Verdict], value: str, rule: str, hint: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         call()
     assert caught.value.value == value

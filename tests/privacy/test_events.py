@@ -140,7 +140,9 @@ def test_sums_of_declared_promises_are_exact(parts: list[tuple[F, F, int]]) -> N
 def test_declared_deltas_compose_as_independent_chances() -> None:
     many = as_plan(100_000 * so.EpsilonDeltaLoss(F(0), F(1, 10**7)))
     assert many.delta(0) == pytest.approx(1 - (1 - 1e-7) ** 100_000, rel=1e-9)
-    assert as_plan(30 * so.EpsilonDeltaLoss(F(1), F(1, 100))).epsilon(F(27, 100)) == pytest.approx(23.395, abs=1e-3)
+    assert as_plan(30 * so.EpsilonDeltaLoss(F(1), F(1, 100))).epsilon(F(27, 100)) == pytest.approx(
+        23.395, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "4"])
@@ -159,7 +161,10 @@ def test_a_pure_promise_is_randomized_response(epsilon: str) -> None:
 def test_a_plan_with_moments_is_certified_through_divergences() -> None:
     """A Gaussian release is zero-concentrated, so its plan's truth must stay below what the promise gives."""
     gaussian, noise = so.GaussianLoss(F(1, 5)), so.LaplaceLoss(F(1, 2))
-    promise, curve = so.ZcdpLoss(F(1, 50)), so.RenyiLoss(tuple((F(a), F(a, 50)) for a in (2, 4, 8, 16, 32, 64)))
+    promise, curve = (
+        so.ZcdpLoss(F(1, 50)),
+        so.RenyiLoss(tuple((F(a), F(a, 50)) for a in (2, 4, 8, 16, 32, 64))),
+    )
     for known in (promise, curve):
         truth, plan = as_plan(10 * gaussian + 3 * noise), as_plan(10 * known + 3 * noise)
         for delta in (1e-3, 1e-6, 1e-12):
@@ -167,13 +172,17 @@ def test_a_plan_with_moments_is_certified_through_divergences() -> None:
             assert truth.epsilon_bounds(delta).lower <= found.upper
             assert found.lower <= math.log1p(-delta)
             assert plan.delta(found.upper) <= delta * (1 + 1e-9)
-        assert found.upper <= rdp([(gaussian, 10), (noise, 3)], 1e-12) * (1.001 if known is promise else 1.2)
+        assert found.upper <= rdp([(gaussian, 10), (noise, 3)], 1e-12) * (
+            1.001 if known is promise else 1.2
+        )
     assert (10 * promise).epsilon(1e-6) == pytest.approx(zcdp([(gaussian, 10)], 1e-6), rel=1e-12)
     assert as_plan(10 * promise).rho() == pytest.approx(0.2, rel=1e-12)
 
 
 def test_a_declared_delta_beside_moments_takes_its_chance_first() -> None:
-    pure, with_delta = (as_plan(so.ZcdpLoss(F(1, 50)) + so.EpsilonDeltaLoss(F(1, 2), d)) for d in (F(0), F(1, 1000)))
+    pure, with_delta = (
+        as_plan(so.ZcdpLoss(F(1, 50)) + so.EpsilonDeltaLoss(F(1, 2), d)) for d in (F(0), F(1, 1000))
+    )
     assert with_delta.epsilon(F(1, 2000)) == math.inf
     for epsilon in (F(1, 2), F(1)):
         expected = 0.001 + 0.999 * pure.delta(epsilon)
@@ -199,7 +208,9 @@ def test_integer_noise_is_enumerated(kind: type, shift: int, scale: str) -> None
     loss, t = kind(shift, F(scale)), F(scale)
 
     def mass(x: int) -> arb:
-        return ball(-F(abs(x)) / t if kind is so.DiscreteLaplaceLoss else -F(x * x) / (2 * t * t)).exp()
+        return ball(
+            -F(abs(x)) / t if kind is so.DiscreteLaplaceLoss else -F(x * x) / (2 * t * t)
+        ).exp()
 
     with working(256):
         weights = {x: mass(x) for x in range(-500, 501)}
@@ -224,16 +235,24 @@ def test_integer_noise_is_enumerated(kind: type, shift: int, scale: str) -> None
         with working(256):
             terms = [(a, (a / b).log()) for a, b in zip(p, q, strict=True)]
             moment = sum((a * (ball(alpha - 1) * log).exp() for a, log in terms), arb(0))
-            exact = sum((a * log for a, log in terms), arb(0)) if alpha == 1 else moment.log() / ball(alpha - 1)
+            exact = (
+                sum((a * log for a, log in terms), arb(0))
+                if alpha == 1
+                else moment.log() / ball(alpha - 1)
+            )
         assert loss.rdp(alpha) >= float(exact) * (1 - 1e-12)
-        assert kind is so.DiscreteGaussianLoss or loss.rdp(alpha) == pytest.approx(float(exact), rel=1e-12)
+        assert kind is so.DiscreteGaussianLoss or loss.rdp(alpha) == pytest.approx(
+            float(exact), rel=1e-12
+        )
 
 
 # samples
 
 
 def sampled_laws(
-    release: Callable[[tuple[int, ...]], Sequence[F]], data: tuple[int, ...], weights: dict[tuple[int, ...], F]
+    release: Callable[[tuple[int, ...]], Sequence[F]],
+    data: tuple[int, ...],
+    weights: dict[tuple[int, ...], F],
 ) -> list[F]:
     """The law of a release on a random subset, given as positions with their probabilities."""
     result = [F(0)] * len(release(()))
@@ -286,8 +305,12 @@ def test_samples_of_fixed_size_by_the_formula(base: so.GaussianLoss) -> None:
     for epsilon in (0.0, 0.02, 0.1, 0.4):
         expected = rate * base.delta(math.log1p(math.expm1(epsilon) / rate))
         assert loss.delta(epsilon) == pytest.approx(expected, rel=1e-11, abs=1e-300)
-        assert loss.delta(-epsilon) == pytest.approx(-math.expm1(-epsilon) + math.exp(-epsilon) * expected, rel=1e-11)
-    assert so.WithoutReplacementLoss(base, 5, 5).delta(0.3) == pytest.approx(base.delta(0.3), rel=1e-12)
+        assert loss.delta(-epsilon) == pytest.approx(
+            -math.expm1(-epsilon) + math.exp(-epsilon) * expected, rel=1e-11
+        )
+    assert so.WithoutReplacementLoss(base, 5, 5).delta(0.3) == pytest.approx(
+        base.delta(0.3), rel=1e-12
+    )
 
 
 def normal_mixture(parts: Sequence[tuple[float, float]], y: np.ndarray) -> np.ndarray:
@@ -316,7 +339,9 @@ def test_a_poisson_sample_cut_to_size() -> None:
                     truth = float(np.maximum(a - math.exp(epsilon) * b, 0).sum())
                     assert truth <= loss.delta(epsilon) + 1e-12
     plain = so.SubsampledLoss(so.GaussianLoss(F(1)), rate)
-    assert so.truncated_poisson(so.GaussianLoss(F(1)), rate, most, persons=2).delta(0.5) == plain.delta(0.5)
+    assert so.truncated_poisson(so.GaussianLoss(F(1)), rate, most, persons=2).delta(
+        0.5
+    ) == plain.delta(0.5)
     chance = sum(w for c, w in poisson(3, rate).items() if len(c) >= most)
     wider = so.SubsampledLoss(so.GaussianLoss(F(2)), rate)
     expected = float(1 - chance) * plain.delta(0.5) + float(chance) * wider.delta(0.5)
@@ -326,9 +351,15 @@ def test_a_poisson_sample_cut_to_size() -> None:
 def test_a_release_by_a_public_coin() -> None:
     loss = so.MixedLoss(((F(1, 3), COIN), (F(2, 3), so.LaplaceLoss(F(1, 2)))))
     for e in EPSILONS:
-        assert loss.delta(e) == pytest.approx(COIN.delta(e) / 3 + so.LaplaceLoss(F(1, 2)).delta(e) * 2 / 3, rel=1e-12)
-    told = so.FiniteLoss((F(1, 4), F(1, 12), F(1, 2), F(1, 6)), (F(1, 12), F(1, 4), F(1, 6), F(1, 2)))
-    assert (5 * so.MixedLoss(((F(1, 3), COIN), (F(2, 3), COIN)))).epsilon(1e-3) == pytest.approx((5 * told).epsilon(1e-3))
+        assert loss.delta(e) == pytest.approx(
+            COIN.delta(e) / 3 + so.LaplaceLoss(F(1, 2)).delta(e) * 2 / 3, rel=1e-12
+        )
+    told = so.FiniteLoss(
+        (F(1, 4), F(1, 12), F(1, 2), F(1, 6)), (F(1, 12), F(1, 4), F(1, 6), F(1, 2))
+    )
+    assert (5 * so.MixedLoss(((F(1, 3), COIN), (F(2, 3), COIN)))).epsilon(1e-3) == pytest.approx(
+        (5 * told).epsilon(1e-3)
+    )
 
 
 # mixtures of Gaussians
@@ -338,11 +369,17 @@ def test_a_release_by_a_public_coin() -> None:
 @pytest.mark.parametrize("shift", ["1/3", "1", "3"])
 def test_a_mixture_of_two_is_a_sampled_gaussian(shift: str, rate: str) -> None:
     r = F(rate)
-    mixture, sampled = so.GaussianMixtureLoss((F(0), F(shift)), (1 - r, r)), so.SubsampledLoss(so.GaussianLoss(F(shift)), r)
+    mixture, sampled = (
+        so.GaussianMixtureLoss((F(0), F(shift)), (1 - r, r)),
+        so.SubsampledLoss(so.GaussianLoss(F(shift)), r),
+    )
     for epsilon in EPSILONS:
         assert mixture.delta(epsilon) == pytest.approx(sampled.delta(epsilon), rel=1e-13)
     for count in (2, 300):
-        ours, truth = as_plan(count * mixture).epsilon_bounds(1e-6), as_plan(count * sampled).epsilon_bounds(1e-6)
+        ours, truth = (
+            as_plan(count * mixture).epsilon_bounds(1e-6),
+            as_plan(count * sampled).epsilon_bounds(1e-6),
+        )
         assert ours.upper >= truth.lower
         assert ours.lower <= truth.upper
         assert ours.upper <= truth.upper * 1.003
@@ -351,9 +388,14 @@ def test_a_mixture_of_two_is_a_sampled_gaussian(shift: str, rate: str) -> None:
 
 def test_a_mixture_of_three_is_integrated() -> None:
     y = np.linspace(-12, 13, 200_001)
-    p, q = normal_mixture([(0.9, 0.0), (0.06, 0.5), (0.04, 1.0)], y), normal_mixture([(1.0, 0.0)], y)
+    p, q = (
+        normal_mixture([(0.9, 0.0), (0.06, 0.5), (0.04, 1.0)], y),
+        normal_mixture([(1.0, 0.0)], y),
+    )
     for epsilon in EPSILONS:
-        truth = max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((p, q), (q, p)))
+        truth = max(
+            float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((p, q), (q, p))
+        )
         assert MIXTURE.delta(epsilon) == pytest.approx(truth, rel=1e-6, abs=1e-12)
 
 
@@ -372,7 +414,9 @@ def selected(law: Sequence[F], chances: Callable[[arb], arb]) -> list[arb]:
     so.NegativeBinomialRuns(F(1, 5), F(-1, 2)), so.PoissonRuns(F(5)), so.PoissonRuns(F(1, 2)),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("base", [COIN, SKEWED], ids=["coin", "skewed"])
-def test_the_best_of_many_is_enumerated(base: so.FiniteLoss, runs: so.NegativeBinomialRuns | so.PoissonRuns) -> None:
+def test_the_best_of_many_is_enumerated(
+    base: so.FiniteLoss, runs: so.NegativeBinomialRuns | so.PoissonRuns
+) -> None:
     loss = so.BestOfManyLoss(base, runs)
 
     def chances(x: arb) -> arb:
@@ -389,7 +433,12 @@ def test_the_best_of_many_is_enumerated(base: so.FiniteLoss, runs: so.NegativeBi
         for alpha in (F(3, 2), F(2), F(5), F(40)):
             with working(256):
                 moment = sum(
-                    (a * (ball(alpha - 1) * (a / b).log()).exp() for a, b in zip(p, q, strict=True) if a > 0), arb(0)
+                    (
+                        a * (ball(alpha - 1) * (a / b).log()).exp()
+                        for a, b in zip(p, q, strict=True)
+                        if a > 0
+                    ),
+                    arb(0),
                 )
                 exact = moment.log() / ball(alpha - 1)
             assert loss.rdp(alpha) >= float(exact)
@@ -405,15 +454,27 @@ def test_the_mean_number_of_runs() -> None:
     with working(128):
         assert float(so.NegativeBinomialRuns(F(1, 10)).mean_ball()) == pytest.approx(10)
         logarithmic = sum(k * (1 - stop) ** k / (k * math.log(1 / stop)) for k in range(1, 2000))
-        assert float(so.NegativeBinomialRuns(F(1, 10), F(0)).mean_ball()) == pytest.approx(logarithmic)
+        assert float(so.NegativeBinomialRuns(F(1, 10), F(0)).mean_ball()) == pytest.approx(
+            logarithmic
+        )
 
 
 # groups
 
 
 def test_a_group_through_noise_moves_as_far_as_its_persons_together() -> None:
-    plan = 3 * so.GaussianLoss(F(1, 5)) + so.LaplaceLoss(F(1, 2)) + so.ZcdpLoss(F(1, 100)) + so.DiscreteLaplaceLoss(1, F(4))
-    wider = 3 * so.GaussianLoss(F(2, 5)) + so.LaplaceLoss(F(1)) + so.ZcdpLoss(F(4, 100)) + so.DiscreteLaplaceLoss(2, F(4))
+    plan = (
+        3 * so.GaussianLoss(F(1, 5))
+        + so.LaplaceLoss(F(1, 2))
+        + so.ZcdpLoss(F(1, 100))
+        + so.DiscreteLaplaceLoss(1, F(4))
+    )
+    wider = (
+        3 * so.GaussianLoss(F(2, 5))
+        + so.LaplaceLoss(F(1))
+        + so.ZcdpLoss(F(4, 100))
+        + so.DiscreteLaplaceLoss(2, F(4))
+    )
     assert so.group(plan, 2) == wider
     assert so.group(plan, 1) == plan
     assert so.group(so.BoundedRangeLoss(F(1)), 3) == so.BoundedRangeLoss(F(3))
@@ -498,6 +559,8 @@ def test_what_has_no_theorem_is_refused_in_words(make: Callable[[], object], wor
 
 
 def test_promises_are_charged_as_promises() -> None:
-    assert so.Charge.of(so.EpsilonDeltaLoss(F(1), F(1, 1000))) == so.Charge.approximate(F(1), F(1, 1000))
+    assert so.Charge.of(so.EpsilonDeltaLoss(F(1), F(1, 1000))) == so.Charge.approximate(
+        F(1), F(1, 1000)
+    )
     assert so.Charge.of(so.ZcdpLoss(F(1, 2))).rho == F(1, 2)
     assert isinstance(so.ZcdpLoss(F(1)), MomentLoss)

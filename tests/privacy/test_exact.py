@@ -14,7 +14,9 @@ from sordino.plan.cost import Cost
 from sordino.privacy.exact import bounds, closed_unit, decimal_reading, open_unit, positive
 
 
-@pytest.mark.parametrize("text", ["1e9999999", "-1e9999999", "1e-9999999", "1e999999999999", "1." + "3" * 20000])
+@pytest.mark.parametrize(
+    "text", ["1e9999999", "-1e9999999", "1e-9999999", "1e999999999999", "1." + "3" * 20000]
+)
 def test_a_decimal_that_would_take_minutes_to_write_down_is_refused_at_once(text: str) -> None:
     begun = time.process_time()
     value = Decimal(text)

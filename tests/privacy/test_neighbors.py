@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidInput
-from sordino.privacy.neighbors import Neighbors, finite_universe, histogram, l1_distance, l1_norm, rows
+from sordino.privacy.neighbors import (
+    Neighbors,
+    finite_universe,
+    histogram,
+    l1_distance,
+    l1_norm,
+    rows,
+)
 
 UNIVERSE = ("a", "b", "c")
 databases = st.lists(st.sampled_from(UNIVERSE), max_size=6).map(tuple)
@@ -50,7 +57,10 @@ def test_two_views_hold_the_same_rows(database: tuple[str, ...]) -> None:
 @given(databases, databases)
 def test_distance_counts_rows_to_remove_and_add(x: tuple[str, ...], y: tuple[str, ...]) -> None:
     removed, added = Counter(x) - Counter(y), Counter(y) - Counter(x)
-    assert l1_distance(histogram(x, UNIVERSE), histogram(y, UNIVERSE)) == removed.total() + added.total()
+    assert (
+        l1_distance(histogram(x, UNIVERSE), histogram(y, UNIVERSE))
+        == removed.total() + added.total()
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +76,9 @@ def test_distance_counts_rows_to_remove_and_add(x: tuple[str, ...], y: tuple[str
         ((0, 0), (0, 0), True, True),
     ],
 )
-def test_who_is_related(x: tuple[int, ...], y: tuple[int, ...], add_remove: bool, replace: bool) -> None:
+def test_who_is_related(
+    x: tuple[int, ...], y: tuple[int, ...], add_remove: bool, replace: bool
+) -> None:
     for a, b in ((x, y), (y, x)):
         assert Neighbors.ADD_REMOVE.related(a, b) is add_remove
         assert Neighbors.REPLACE.related(a, b) is replace
@@ -77,7 +89,9 @@ def edits(x: tuple[Any, ...], y: tuple[Any, ...], relation: Neighbors) -> bool:
     if relation is Neighbors.REPLACE:
         return len(x) == len(y) and sum(a != b for a, b in zip(x, y, strict=True)) == 1
     short, long = sorted((x, y), key=len)
-    return len(long) == len(short) + 1 and any(long[:i] + long[i + 1 :] == short for i in range(len(long)))
+    return len(long) == len(short) + 1 and any(
+        long[:i] + long[i + 1 :] == short for i in range(len(long))
+    )
 
 
 @pytest.mark.parametrize("relation", Neighbors)
@@ -92,10 +106,14 @@ def test_around_lists_every_neighbour_once(relation: Neighbors, universe: tuple[
 
 @settings(max_examples=50)
 @given(databases, st.sampled_from(Neighbors))
-def test_all_around_are_related_and_the_database_is_not_listed(database: tuple[str, ...], relation: Neighbors) -> None:
+def test_all_around_are_related_and_the_database_is_not_listed(
+    database: tuple[str, ...], relation: Neighbors
+) -> None:
     listed = list(relation.around(database, UNIVERSE))
     assert database not in listed
-    assert all(relation.related(histogram(database, UNIVERSE), histogram(y, UNIVERSE)) for y in listed)
+    assert all(
+        relation.related(histogram(database, UNIVERSE), histogram(y, UNIVERSE)) for y in listed
+    )
 
 
 def test_around_refuses_before_it_is_iterated() -> None:
@@ -109,27 +127,57 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("call", "value", "rule", "hint"),
     [
-        (lambda: histogram(["z"], "ab"), "row 'z'", "must be an element of the universe", "Add it to the universe"),
+        (
+            lambda: histogram(["z"], "ab"),
+            "row 'z'",
+            "must be an element of the universe",
+            "Add it to the universe",
+        ),
         (lambda: histogram([["a"]], "ab"), "['a']", "a row must be hashable", "Use tuples"),  # type: ignore[list-item]
         (lambda: histogram(["a"], "aba"), "'a'", "lists it twice", "each possible row once"),
         (lambda: finite_universe([1, True]), "True", "lists it twice", "each possible row once"),
         (lambda: finite_universe([]), "universe=()", "at least one row", "List every value"),
         (lambda: finite_universe({"a"}), "universe={'a'}", "in a fixed order", "list or tuple"),
         (lambda: finite_universe(5), "universe=5", "finite collection", "list or tuple"),  # type: ignore[arg-type]
-        (lambda: finite_universe(iter("ab")), "universe=<str", "finite collection", "list or tuple"),  # type: ignore[arg-type]
+        (
+            lambda: finite_universe(iter("ab")),
+            "universe=<str",
+            "finite collection",
+            "list or tuple",
+        ),  # type: ignore[arg-type]
         (lambda: finite_universe([[1], [2]]), "[1]", "a row must be hashable", "Use tuples"),  # type: ignore[list-item]
         (lambda: finite_universe([NAN]), "nan", "must equal itself", "None"),
         (lambda: rows((1, 2), "abc"), "2 counts", "each of the 3 elements", "Write a zero"),
         (lambda: rows((1, 2, 3, 4), "abc"), "4 counts", "each of the 3 elements", "Write a zero"),
         (lambda: rows((1, -1), "ab"), "count -1", "none below zero", "number of rows of each kind"),
         (lambda: rows((1, 1.0), "ab"), "count 1.0", "whole numbers", "number of rows of each kind"),  # type: ignore[arg-type]
-        (lambda: rows((1, True), "ab"), "count True", "whole numbers", "number of rows of each kind"),
+        (
+            lambda: rows((1, True), "ab"),
+            "count True",
+            "whole numbers",
+            "number of rows of each kind",
+        ),
         (lambda: l1_norm("ab"), "count 'a'", "whole numbers", "`histogram`"),  # type: ignore[arg-type]
         (lambda: l1_norm((2, -2)), "count -2", "none below zero", "number of rows"),
-        (lambda: l1_distance((1,), (1, 2)), "histograms of 1 and 2 counts", "the same universe", "one universe"),
+        (
+            lambda: l1_distance((1,), (1, 2)),
+            "histograms of 1 and 2 counts",
+            "the same universe",
+            "one universe",
+        ),
         (lambda: l1_distance((1,), (-1,)), "count -1", "none below zero", "number of rows"),
-        (lambda: Neighbors.REPLACE.related((1,), (1, 2)), "1 and 2 counts", "the same universe", "one universe"),
-        (lambda: Neighbors.ADD_REMOVE.around("ab", "aa"), "'a'", "lists it twice", "each possible row once"),
+        (
+            lambda: Neighbors.REPLACE.related((1,), (1, 2)),
+            "1 and 2 counts",
+            "the same universe",
+            "one universe",
+        ),
+        (
+            lambda: Neighbors.ADD_REMOVE.around("ab", "aa"),
+            "'a'",
+            "lists it twice",
+            "each possible row once",
+        ),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], value: str, rule: str, hint: str) -> None:

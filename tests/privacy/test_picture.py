@@ -48,11 +48,19 @@ class Elements(HTMLParser):
 def hostile_answer(keys: tuple[str, ...] = HOSTILE) -> Answer:
     n = float(len(keys))
     numbers = Estimates(*(np.full(len(keys), end) for end in (n, n - 1, n + 1)))
-    return Answer((KeyColumn(EVIL, keys), KeyColumn("<b>", keys), EstimateColumn(f"n{EVIL}", numbers)))
+    return Answer(
+        (KeyColumn(EVIL, keys), KeyColumn("<b>", keys), EstimateColumn(f"n{EVIL}", numbers))
+    )
 
 
 def pictures() -> dict[str, Picture]:
-    one = Answer((EstimateColumn(EVIL, Estimates(*(np.array([end]) for end in (7.0, 5.0, 9.0))), integer=True),))
+    one = Answer(
+        (
+            EstimateColumn(
+                EVIL, Estimates(*(np.array([end]) for end in (7.0, 5.0, 9.0))), integer=True
+            ),
+        )
+    )
     loss = so.Laplace(2).loss(1)
     summed: Any = 10 * loss + so.Gaussian(3).loss(1)
     return {
@@ -67,7 +75,18 @@ def pictures() -> dict[str, Picture]:
 
 def check_harmless(page: str) -> None:
     found = Elements(page)
-    assert not found.names & {"script", "img", "image", "iframe", "object", "embed", "link", "a", "foreignobject", "use"}
+    assert not found.names & {
+        "script",
+        "img",
+        "image",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "a",
+        "foreignobject",
+        "use",
+    }
     for name, value in found.attributes:
         assert not name.startswith("on"), name
         assert name not in {"href", "src", "xlink:href"}, name

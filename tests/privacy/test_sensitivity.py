@@ -33,7 +33,9 @@ def proportion(rows: tuple[int, ...]) -> Fraction:
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_proportion_moves_by_one_nth(n: int) -> None:
-    assert global_sensitivity(proportion, universe=(0, 1), size=n, neighbors=REPLACE).value == Fraction(1, n)
+    assert global_sensitivity(
+        proportion, universe=(0, 1), size=n, neighbors=REPLACE
+    ).value == Fraction(1, n)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +85,16 @@ def test_histogram_in_l2_under_replace_is_the_root_of_two_rounded_up() -> None:
         (lambda rows: (), REPLACE, 2, 0),
     ],
 )
-def test_known_sensitivities(f: Callable[..., Any], neighbors: Neighbors, size: int, value: Fraction) -> None:
+def test_known_sensitivities(
+    f: Callable[..., Any], neighbors: Neighbors, size: int, value: Fraction
+) -> None:
     assert global_sensitivity(f, universe=range(6), size=size, neighbors=neighbors).value == value
 
 
 def test_order_is_seen_by_an_order_dependent_function() -> None:
-    found = global_sensitivity(lambda rows: rows[0] * 10, universe=(0, 1), size=2, neighbors="replace")
+    found = global_sensitivity(
+        lambda rows: rows[0] * 10, universe=(0, 1), size=2, neighbors="replace"
+    )
     assert found == SensitivityWitness(Fraction(10), (0, 0), (1, 0), REPLACE, 1)
 
 
@@ -128,34 +134,51 @@ def test_a_universe_of_one_row() -> None:
         (5e-324, Fraction(1, 2**1074)),
         (np.float32(0.1), Fraction(float(np.float32(0.1)))),
         (np.int64(3), Fraction(3)),
-        (np.longdouble(1) + np.finfo(np.longdouble).eps, 1 + Fraction(*np.finfo(np.longdouble).eps.as_integer_ratio())),
+        (
+            np.longdouble(1) + np.finfo(np.longdouble).eps,
+            1 + Fraction(*np.finfo(np.longdouble).eps.as_integer_ratio()),
+        ),
         (np.array(0.1), Fraction(0.1)),
         (np.array([0.1]), Fraction(0.1)),
     ],
 )
 def test_numbers_are_taken_bit_for_bit(high: Any, value: Fraction) -> None:
     zero = np.zeros_like(high) if isinstance(high, np.ndarray) else 0
-    found = global_sensitivity(lambda rows: high if rows[0] else zero, universe=(0, 1), size=1, neighbors=REPLACE)
+    found = global_sensitivity(
+        lambda rows: high if rows[0] else zero, universe=(0, 1), size=1, neighbors=REPLACE
+    )
     assert found.value == value
     assert isinstance(found.value, Fraction)
 
 
 @pytest.mark.parametrize("norm", [0, 1, 2, math.inf])
 def test_an_array_counts_as_its_numbers(norm: float) -> None:
-    array = global_sensitivity(lambda rows: np.array([sum(rows), 1.5]), universe=range(4), size=2, norm=norm)
-    assert array == global_sensitivity(lambda rows: [sum(rows), Fraction(3, 2)], universe=range(4), size=2, norm=norm)
+    array = global_sensitivity(
+        lambda rows: np.array([sum(rows), 1.5]), universe=range(4), size=2, norm=norm
+    )
+    assert array == global_sensitivity(
+        lambda rows: [sum(rows), Fraction(3, 2)], universe=range(4), size=2, norm=norm
+    )
 
 
 def test_l2_is_a_fraction_when_it_is_rational() -> None:
-    found = global_sensitivity(lambda r: (3 * r[0], 4 * r[0] / 2, 0), universe=(0, 1), size=1, neighbors=REPLACE, norm=2)
+    found = global_sensitivity(
+        lambda r: (3 * r[0], 4 * r[0] / 2, 0), universe=(0, 1), size=1, neighbors=REPLACE, norm=2
+    )
     assert isinstance(found.value, float)
-    found = global_sensitivity(lambda r: (3 * r[0] / 2, 2.0 * r[0]), universe=(0, 1), size=1, neighbors=REPLACE, norm=2)
+    found = global_sensitivity(
+        lambda r: (3 * r[0] / 2, 2.0 * r[0]), universe=(0, 1), size=1, neighbors=REPLACE, norm=2
+    )
     assert (found.value, type(found.value)) == (Fraction(5, 2), Fraction)
 
 
-@pytest.mark.parametrize("size", [Fraction(2), 2 * 10**300, Fraction(1, 2**1000), Fraction(1, 3), 10**18 + 1])
+@pytest.mark.parametrize(
+    "size", [Fraction(2), 2 * 10**300, Fraction(1, 2**1000), Fraction(1, 3), 10**18 + 1]
+)
 def test_an_irrational_l2_value_is_the_next_float_above(size: Fraction) -> None:
-    found = global_sensitivity(lambda r: (size * r[0], size * r[0]), universe=(0, 1), size=1, neighbors=REPLACE, norm=2)
+    found = global_sensitivity(
+        lambda r: (size * r[0], size * r[0]), universe=(0, 1), size=1, neighbors=REPLACE, norm=2
+    )
     assert isinstance(found.value, float)
     below = math.nextafter(found.value, 0)
     assert Fraction(below) ** 2 < 2 * Fraction(size) ** 2 < Fraction(found.value) ** 2
@@ -163,12 +186,22 @@ def test_an_irrational_l2_value_is_the_next_float_above(size: Fraction) -> None:
 
 def test_unrelated_denominators_stay_exact() -> None:
     table = {rows: Fraction(1, 10**300 + i) for i, rows in enumerate(product(range(3), repeat=3))}
-    found = global_sensitivity(lambda rows: table[rows], universe=range(3), size=3, neighbors=REPLACE)
-    assert found.value == table[found.database] - table[found.neighbor] == table[0, 0, 0] - table[2, 0, 0]
+    found = global_sensitivity(
+        lambda rows: table[rows], universe=range(3), size=3, neighbors=REPLACE
+    )
+    assert (
+        found.value
+        == table[found.database] - table[found.neighbor]
+        == table[0, 0, 0] - table[2, 0, 0]
+    )
 
 
 def naive(
-    f: Callable[[tuple[int, ...]], tuple[Any, ...]], universe: range, size: int, relation: Neighbors, norm: float
+    f: Callable[[tuple[int, ...]], tuple[Any, ...]],
+    universe: range,
+    size: int,
+    relation: Neighbors,
+    norm: float,
 ) -> Fraction:
     """The definition, word by word; for L2 the square."""
 
@@ -199,29 +232,54 @@ numbers = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.data(), st.sampled_from([(2, 3), (3, 2), (1, 3), (4, 1)]), st.sampled_from(Neighbors), st.integers(1, 3))
-def test_agrees_with_the_definition(data: st.DataObject, shape: tuple[int, int], relation: Neighbors, d: int) -> None:
+@given(
+    st.data(),
+    st.sampled_from([(2, 3), (3, 2), (1, 3), (4, 1)]),
+    st.sampled_from(Neighbors),
+    st.integers(1, 3),
+)
+def test_agrees_with_the_definition(
+    data: st.DataObject, shape: tuple[int, int], relation: Neighbors, d: int
+) -> None:
     kinds, size = shape
     everything = [x for n in (size - 1, size) for x in product(range(kinds), repeat=n)]
     drawn = st.lists(st.tuples(*[numbers] * d), min_size=len(everything), max_size=len(everything))
     table = dict(zip(everything, data.draw(drawn), strict=True))
     for norm in (0, 1, 2, math.inf):
-        found = global_sensitivity(table.__getitem__, universe=range(kinds), size=size, neighbors=relation, norm=norm)
+        found = global_sensitivity(
+            table.__getitem__, universe=range(kinds), size=size, neighbors=relation, norm=norm
+        )
         expected = naive(table.__getitem__, range(kinds), size, relation, norm)
         if norm != 2:
             assert found.value == expected
         elif isinstance(found.value, Fraction):
             assert found.value**2 == expected
         else:
-            assert Fraction(found.value) ** 2 * (1 - Fraction(1, 2**50)) < expected < Fraction(found.value) ** 2
+            assert (
+                Fraction(found.value) ** 2 * (1 - Fraction(1, 2**50))
+                < expected
+                < Fraction(found.value) ** 2
+            )
         check_witness(found, table.__getitem__, range(kinds), expected)
 
 
-def check_witness(found: SensitivityWitness, f: Callable[..., Any], universe: range, expected: Fraction) -> None:
-    gaps = [abs(Fraction(a) - Fraction(b)) for a, b in zip(f(found.database), f(found.neighbor), strict=True)]
-    reached = {0: sum(map(bool, gaps)), 1: sum(gaps), 2: sum(g * g for g in gaps), math.inf: max(gaps)}[found.norm]
+def check_witness(
+    found: SensitivityWitness, f: Callable[..., Any], universe: range, expected: Fraction
+) -> None:
+    gaps = [
+        abs(Fraction(a) - Fraction(b))
+        for a, b in zip(f(found.database), f(found.neighbor), strict=True)
+    ]
+    reached = {
+        0: sum(map(bool, gaps)),
+        1: sum(gaps),
+        2: sum(g * g for g in gaps),
+        math.inf: max(gaps),
+    }[found.norm]
     assert reached == expected
-    assert found.neighbors.related(histogram(found.database, universe), histogram(found.neighbor, universe))
+    assert found.neighbors.related(
+        histogram(found.database, universe), histogram(found.neighbor, universe)
+    )
     if len(universe) > 1:
         listed = found.neighbors.around(found.database, universe)
         assert found.neighbor in set(listed)
@@ -268,10 +326,21 @@ def test_a_large_enumeration_is_refused_before_the_function_is_called(
 
 @pytest.mark.parametrize(
     ("universe", "size", "neighbors", "limit"),
-    [(range(2), 3, "add_remove", 24), (range(3), 3, "replace", 81), (range(3), range(1, 4), "add_remove", 102)],
+    [
+        (range(2), 3, "add_remove", 24),
+        (range(3), 3, "replace", 81),
+        (range(3), range(1, 4), "add_remove", 102),
+    ],
 )
-def test_the_limit_itself_is_allowed(universe: range, size: int | range, neighbors: str, limit: int) -> None:
-    assert global_sensitivity(sum, universe=universe, size=size, neighbors=neighbors, limit=limit).value > 0
+def test_the_limit_itself_is_allowed(
+    universe: range, size: int | range, neighbors: str, limit: int
+) -> None:
+    assert (
+        global_sensitivity(
+            sum, universe=universe, size=size, neighbors=neighbors, limit=limit
+        ).value
+        > 0
+    )
 
 
 def test_an_error_of_the_function_names_the_database_and_is_chained() -> None:
@@ -305,9 +374,13 @@ def test_an_error_of_the_function_names_the_database_and_is_chained() -> None:
         ((), "f((1,)) of 0 coordinates", "but f((0,)) has 1", "Fill up with zeros"),
     ],
 )
-def test_a_result_that_is_no_number_is_refused(result: Any, value: str, rule: str, hint: str) -> None:
+def test_a_result_that_is_no_number_is_refused(
+    result: Any, value: str, rule: str, hint: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
-        global_sensitivity(lambda rows: result if rows == (1,) else 0, universe=(0, 1), size=1, neighbors=REPLACE)
+        global_sensitivity(
+            lambda rows: result if rows == (1,) else 0, universe=(0, 1), size=1, neighbors=REPLACE
+        )
     assert caught.value.value == value
     assert rule in caught.value.rule
     assert hint in caught.value.hint
@@ -339,13 +412,20 @@ def test_lengths_must_agree_across_sizes() -> None:
         ({"norm": True}, "norm=True", "norm must be one", "0, 1, 2 or math.inf"),
         ({"norm": "inf"}, "norm='inf'", "norm must be one", "0, 1, 2 or math.inf"),
         ({"norm": math.nan}, "norm=nan", "norm must be one", "0, 1, 2 or math.inf"),
-        ({"neighbors": "swap"}, "neighbors='swap'", "not a known neighbour relation", "'add_remove' or 'replace'"),
+        (
+            {"neighbors": "swap"},
+            "neighbors='swap'",
+            "not a known neighbour relation",
+            "'add_remove' or 'replace'",
+        ),
         ({"limit": 0}, "limit=0", "at least 1", "Pass an int"),
         ({"limit": 1e6}, "limit=1000000.0", "whole number", "Pass an int"),
         ({"f": 5}, "f=5", "must be a function", "such as len"),
     ],
 )
-def test_bad_arguments_are_refused(changes: dict[str, Any], value: str, rule: str, hint: str) -> None:
+def test_bad_arguments_are_refused(
+    changes: dict[str, Any], value: str, rule: str, hint: str
+) -> None:
     arguments: dict[str, Any] = {"f": sum, "universe": (0, 1), "size": 2} | changes
     with pytest.raises(InvalidInput) as caught:
         global_sensitivity(arguments.pop("f"), **arguments)
@@ -370,7 +450,10 @@ REACHES = [Fraction(1, 4), Fraction(1), Fraction(5, 4), Fraction(2), Fraction(11
 def most_steps(reach: Fraction) -> dict[int, int]:
     """For each distance t/GRID up to `reach`, the most steps apart that two points of the grid can land."""
     return {
-        t: max(round_half_up(Fraction(x + t, GRID)) - round_half_up(Fraction(x, GRID)) for x in range(GRID))
+        t: max(
+            round_half_up(Fraction(x + t, GRID)) - round_half_up(Fraction(x, GRID))
+            for x in range(GRID)
+        )
         for t in range(int(reach * GRID) + 1)
     }
 
@@ -386,10 +469,13 @@ def enumerated(reach: Fraction, dimension: int, power: int) -> int:
 
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("dimension", [1, 2, 3])
-def test_rounding_bounds_hold_for_all_pairs_and_are_reached(reach: Fraction, dimension: int) -> None:
+def test_rounding_bounds_hold_for_all_pairs_and_are_reached(
+    reach: Fraction, dimension: int
+) -> None:
     step = Fraction(1, 3)
     l1, l2, linf = (
-        rounded_sensitivity(reach * step, step=step, dimension=dimension, norm=norm) / step for norm in (1, 2, math.inf)
+        rounded_sensitivity(reach * step, step=step, dimension=dimension, norm=norm) / step
+        for norm in (1, 2, math.inf)
     )
     assert linf == max(most_steps(reach).values())
     assert l1 == enumerated(reach, dimension, 1)
@@ -410,8 +496,13 @@ def test_l2_rounding_bound_is_below_the_two_simple_ones(reach: Fraction, dimensi
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(*[st.integers(-9, 9)] * 3), min_size=9, max_size=9), st.sampled_from([1, 2, math.inf]))
-def test_a_rounded_function_stays_within_the_bound(values: list[tuple[int, ...]], norm: float) -> None:
+@given(
+    st.lists(st.tuples(*[st.integers(-9, 9)] * 3), min_size=9, max_size=9),
+    st.sampled_from([1, 2, math.inf]),
+)
+def test_a_rounded_function_stays_within_the_bound(
+    values: list[tuple[int, ...]], norm: float
+) -> None:
     table = dict(zip(product(range(3), repeat=2), values, strict=True))
 
     def exact(rows: tuple[int, ...]) -> list[Fraction]:
@@ -420,8 +511,12 @@ def test_a_rounded_function_stays_within_the_bound(values: list[tuple[int, ...]]
     def rounded(rows: tuple[int, ...]) -> list[int]:
         return [2 * round_half_up(x / 2) for x in exact(rows)]
 
-    before = global_sensitivity(exact, universe=range(3), size=2, neighbors=REPLACE, norm=norm).value
-    after = global_sensitivity(rounded, universe=range(3), size=2, neighbors=REPLACE, norm=norm).value
+    before = global_sensitivity(
+        exact, universe=range(3), size=2, neighbors=REPLACE, norm=norm
+    ).value
+    after = global_sensitivity(
+        rounded, universe=range(3), size=2, neighbors=REPLACE, norm=norm
+    ).value
     bound = rounded_sensitivity(before, step=2, dimension=3, norm=norm)
     assert after <= float_upper(bound)
 
@@ -448,11 +543,18 @@ def test_both_numbers_are_read_as_they_are_typed() -> None:
         ({"dimension": 0}, "dimension=0", "at least 1", "Pass an int"),
         ({"dimension": 1.5}, "dimension=1.5", "whole number", "Pass an int"),
         ({"dimension": True}, "dimension=True", "whole number", "Pass an int"),
-        ({"norm": 0}, "norm=0", "norm must be one", "1, 2 or math.inf. Rounding never makes more coordinates differ"),
+        (
+            {"norm": 0},
+            "norm=0",
+            "norm must be one",
+            "1, 2 or math.inf. Rounding never makes more coordinates differ",
+        ),
         ({"norm": 3}, "norm=3", "norm must be one", "1, 2 or math.inf"),
     ],
 )
-def test_rounding_refuses_bad_arguments(changes: dict[str, Any], value: str, rule: str, hint: str) -> None:
+def test_rounding_refuses_bad_arguments(
+    changes: dict[str, Any], value: str, rule: str, hint: str
+) -> None:
     arguments: dict[str, Any] = {"sensitivity": 1, "step": 1, "dimension": 1, "norm": 1} | changes
     with pytest.raises(InvalidInput) as caught:
         rounded_sensitivity(arguments.pop("sensitivity"), **arguments)

@@ -14,7 +14,15 @@ from flint import acb, arb
 from scipy.special import ndtr
 
 from sordino.errors import InvalidInput
-from sordino.privacy.ball import ball, certified, exact_lower, normal_tail, normal_tail_inverse, upper, working
+from sordino.privacy.ball import (
+    ball,
+    certified,
+    exact_lower,
+    normal_tail,
+    normal_tail_inverse,
+    upper,
+    working,
+)
 from sordino.privacy.exact import least_reading
 from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.law import Floats
@@ -38,7 +46,11 @@ LOSSES = [
     SubsampledLoss(base(Fraction(shift)), Fraction(rate), neighbors)
     for base, (shift, rate), neighbors in product(BASES, SOME, Neighbors)
 ]
-FEW = [loss for loss in LOSSES if loss.base.shift == 1 and loss.rate in (Fraction(1, 100), Fraction(1, 2))]
+FEW = [
+    loss
+    for loss in LOSSES
+    if loss.base.shift == 1 and loss.rate in (Fraction(1, 100), Fraction(1, 2))
+]
 
 every = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 few = pytest.mark.parametrize("loss", FEW, ids=repr)
@@ -77,7 +89,9 @@ def density(loss: SubsampledLoss, centre: Fraction, side: int, y: acb) -> acb:
     return (-side * x).exp() / 2
 
 
-def excess(loss: SubsampledLoss, epsilon: Fraction, start: Fraction, end: Fraction, swapped: bool) -> arb:
+def excess(
+    loss: SubsampledLoss, epsilon: Fraction, start: Fraction, end: Fraction, swapped: bool
+) -> arb:
     """The integral of p - e^epsilon q, or of q - e^epsilon p, from start to end."""
     r, factor, total = acb(ball(loss.rate)), acb(ball(epsilon).exp()), arb(0)
     cuts = sorted({start, end, *(x for x in (Fraction(0), *centres(loss)) if start < x < end)})
@@ -95,8 +109,14 @@ def excess(loss: SubsampledLoss, epsilon: Fraction, start: Fraction, end: Fracti
 
 def epsilons(loss: SubsampledLoss) -> list[Fraction]:
     """From far below the smallest loss to far above the typical one, with the interesting part in between."""
-    unit = Fraction(math.log1p(float(loss.rate) * math.expm1(float(loss.base.shift)))).limit_denominator(10**12)
-    return [*(unit * j / 8 for j in (-20, -8, -3, -1, 0, 1, 3, 7, 12)), Fraction(-2), Fraction(1, 3)]
+    unit = Fraction(
+        math.log1p(float(loss.rate) * math.expm1(float(loss.base.shift)))
+    ).limit_denominator(10**12)
+    return [
+        *(unit * j / 8 for j in (-20, -8, -3, -1, 0, 1, 3, 7, 12)),
+        Fraction(-2),
+        Fraction(1, 3),
+    ]
 
 
 @pytest.mark.parametrize("loss", [x for x in LOSSES if x.rate != Fraction(9, 10)], ids=repr)
@@ -131,12 +151,16 @@ def test_known_values() -> None:
     assert step.rdp(2) == pytest.approx(math.log1p(1e-4 * (math.e - 1)), rel=1e-12)
     moments = 0.99**3 + 3 * 0.99**2 * 0.01 + 3 * 0.99 * 0.01**2 * math.e + 0.01**3 * math.e**3
     assert step.rdp(3) == pytest.approx(math.log(moments) / 2, rel=1e-9)
-    assert step.epsilon(1e-5) == pytest.approx(math.log1p(0.01 * math.expm1(step.base.epsilon(1e-3))), rel=1e-9)
+    assert step.epsilon(1e-5) == pytest.approx(
+        math.log1p(0.01 * math.expm1(step.base.epsilon(1e-3))), rel=1e-9
+    )
     replaced = SubsampledLoss(GaussianLoss(Fraction(1)), Fraction(1, 100), REPLACE)
     assert replaced.total_variation() == pytest.approx(0.01 * (2 * ndtr(1) - 1), rel=1e-12)
     count = SubsampledLoss(LaplaceLoss(Fraction(1)), Fraction(1, 10))
     assert count.total_variation() == pytest.approx(0.1 * -math.expm1(-0.5), rel=1e-12)
-    assert count.rdp(2) == pytest.approx(math.log1p(0.01 * ((2 * math.e + math.exp(-2)) / 3 - 1)), rel=1e-12)
+    assert count.rdp(2) == pytest.approx(
+        math.log1p(0.01 * ((2 * math.e + math.exp(-2)) / 3 - 1)), rel=1e-12
+    )
 
 
 @every
@@ -151,9 +175,13 @@ def test_epsilon_undoes_delta(loss: SubsampledLoss) -> None:
     assert loss.epsilon(1) == -math.inf
 
 
-@pytest.mark.parametrize("base", [GaussianLoss(Fraction(2, 3)), LaplaceLoss(Fraction(2, 3))], ids=repr)
+@pytest.mark.parametrize(
+    "base", [GaussianLoss(Fraction(2, 3)), LaplaceLoss(Fraction(2, 3))], ids=repr
+)
 @pytest.mark.parametrize("neighbors", Neighbors)
-def test_rate_one_is_the_release_on_everybody(base: LaplaceLoss | GaussianLoss, neighbors: Neighbors) -> None:
+def test_rate_one_is_the_release_on_everybody(
+    base: LaplaceLoss | GaussianLoss, neighbors: Neighbors
+) -> None:
     """In every view; a replaced person then moves the result by twice the shift."""
     loss = SubsampledLoss(base, Fraction(1), neighbors)
     plain = type(base)(base.shift * (2 if neighbors is REPLACE else 1))
@@ -234,7 +262,9 @@ def test_views_near_an_end_of_the_loss_are_decided() -> None:
     assert certified(partial(loss.mass_ball, edge - hair, edge + hair)) < arb(10) ** -1000
     for epsilon in (edge - hair, edge + hair):
         assert loss.delta(epsilon) == pytest.approx(loss.delta(edge), rel=1e-12)
-        assert loss.delta(epsilon) > -math.expm1(epsilon)  # adding a person gives away more than removing one
+        assert loss.delta(epsilon) > -math.expm1(
+            epsilon
+        )  # adding a person gives away more than removing one
     for epsilon in (-edge - hair, -edge + hair):
         assert loss.delta(epsilon) == pytest.approx(loss.delta(-edge), rel=1e-12)
 
@@ -247,7 +277,11 @@ def trapezoid(loss: SubsampledLoss, alpha: float, swapped: bool) -> float:
 
     def noise(centre: float) -> Floats:
         x = y - centre
-        return np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) if isinstance(loss.base, GaussianLoss) else np.exp(-abs(x)) / 2
+        return (
+            np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+            if isinstance(loss.base, GaussianLoss)
+            else np.exp(-abs(x)) / 2
+        )
 
     r = float(loss.rate)
     p, q = ((1 - r) * noise(0.0) + r * noise(centre) for centre in (c, d))
@@ -260,7 +294,9 @@ def trapezoid(loss: SubsampledLoss, alpha: float, swapped: bool) -> float:
 
 
 @pytest.mark.parametrize("loss", [x for x in LOSSES if x.base.shift == 1], ids=repr)
-def test_renyi_divergence_is_its_integral_and_removing_is_the_worse_direction(loss: SubsampledLoss) -> None:
+def test_renyi_divergence_is_its_integral_and_removing_is_the_worse_direction(
+    loss: SubsampledLoss,
+) -> None:
     """Theorem 3 of subsampled.md; whole orders are sums, the others integrals."""
     for alpha in (1.0, 1.25, 2.0, 3.5, 8.0):
         removed, added = (trapezoid(loss, alpha, swapped) for swapped in (False, True))
@@ -274,7 +310,9 @@ def test_renyi_divergence_is_its_integral_and_removing_is_the_worse_direction(lo
 def test_binomial_sum_and_integral_agree(loss: SubsampledLoss) -> None:
     for order in (2, 5, 30):
         with working(256):
-            integral = loss._noise.integral(Fraction(order), loss.rate, Fraction(0)).log() / (order - 1)
+            integral = loss._noise.integral(Fraction(order), loss.rate, Fraction(0)).log() / (
+                order - 1
+            )
             direct = loss.rdp_ball(Fraction(order))
         assert integral.overlaps(direct)
         assert abs(integral - direct) < abs(direct) * arb(10) ** -40
@@ -283,7 +321,9 @@ def test_binomial_sum_and_integral_agree(loss: SubsampledLoss) -> None:
 
 def test_pointwise_inequality_behind_the_worse_direction() -> None:
     """A^a + x B^a >= A^(1 - a) + x B^(1 - a), with equality at a = 1, for A = 1 - r + r x and B = 1 - r + r/x."""
-    x, r, a = np.meshgrid(np.geomspace(1e-3, 1e3, 61), np.linspace(0.01, 0.99, 33), np.linspace(1, 9, 33))
+    x, r, a = np.meshgrid(
+        np.geomspace(1e-3, 1e3, 61), np.linspace(0.01, 0.99, 33), np.linspace(1, 9, 33)
+    )
     big, small = 1 - r + r * x, 1 - r + r / x
     left, right = big**a + x * small**a, big ** (1 - a) + x * small ** (1 - a)
     assert (left >= right * (1 - 1e-12)).all()
@@ -297,7 +337,9 @@ def test_rho_and_mu_bound_every_order_and_every_test(loss: SubsampledLoss) -> No
     for order in (1, Fraction(5, 4), 2, 5, 40, 1000):
         assert loss.rdp(order) <= rho * float(order) * (1 + 1e-12)
     with working(128):
-        for alpha in (Fraction(a) for a in ("1e-40", "1e-9", "1/1000", "1/20", "1/4", "1/2", "3/4", "99/100")):
+        for alpha in (
+            Fraction(a) for a in ("1e-40", "1e-9", "1/1000", "1/20", "1/4", "1/2", "3/4", "99/100")
+        ):
             allowed = normal_tail(ball(mu) - normal_tail_inverse(ball(alpha)))
             assert not ball(Fraction(loss.trade_off(alpha))) < allowed * (1 - arb(10) ** -12)
     assert rho <= SubsampledLoss(loss.base, Fraction(1), loss.neighbors).rho()
@@ -332,8 +374,13 @@ def test_trade_off_curve_is_the_envelope_of_delta(loss: SubsampledLoss) -> None:
         for alpha in (Fraction(1, 100), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5)):
             curve = loss.trade_off_ball(alpha)
             assert curve.rel_accuracy_bits() > 96
-            best = min(max(float((start - slope * ball(alpha)).mid()) for start, slope in side) for side in lines)
-            assert best == pytest.approx(float(curve.mid()), abs=4e-3 * min(1.0, c) * float(loss.rate), rel=1e-15)
+            best = min(
+                max(float((start - slope * ball(alpha)).mid()) for start, slope in side)
+                for side in lines
+            )
+            assert best == pytest.approx(
+                float(curve.mid()), abs=4e-3 * min(1.0, c) * float(loss.rate), rel=1e-15
+            )
             assert best < float(curve.mid()) * (1 + 1e-12)
             for epsilon in epsilons(loss):
                 assert not 1 - loss.delta_ball(epsilon) - ball(epsilon).exp() * ball(alpha) > curve
@@ -346,7 +393,10 @@ def test_no_threshold_test_beats_the_trade_off_curve(loss: SubsampledLoss) -> No
     with working(192):
         for y in (Fraction(j, 4) for j in range(-12, 17)):
             split = loss._split_at(ball(y))
-            for alpha_ball, beta in ((split.above_q, split.below_p), (split.below_p, split.above_q)):
+            for alpha_ball, beta in (
+                (split.above_q, split.below_p),
+                (split.below_p, split.above_q),
+            ):
                 alpha = Fraction(float(alpha_ball.mid()))
                 error = loss.trade_off_ball(alpha)
                 assert not error > beta + arb(10) ** -12
@@ -367,10 +417,15 @@ def test_law_is_that_of_the_log_ratio_under_p(loss: SubsampledLoss) -> None:
     def up_to(y: float) -> float:
         if isinstance(loss.base, GaussianLoss):
             return float((1 - r) * ndtr(y) + r * ndtr(y - c))
-        return sum(w * (math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2) for w, x in ((1 - r, y), (r, y - c)))
+        return sum(
+            w * (math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2)
+            for w, x in ((1 - r, y), (r, y - c))
+        )
 
     shares = (0.1, 0.3, 0.5, 0.8) if isinstance(loss.base, LaplaceLoss) else (-2.0, -0.5, 0.1, 1.0)
-    places = [Fraction(s) * (loss.base.shift if isinstance(loss.base, LaplaceLoss) else 1) for s in shares]
+    places = [
+        Fraction(s) * (loss.base.shift if isinstance(loss.base, LaplaceLoss) else 1) for s in shares
+    ]
     with working(256):
         values = [exact_lower(log_ratio(loss, y)) for y in places]
     found = [float(certified(partial(loss.cdf_ball, v)).mid()) for v in values]
@@ -385,13 +440,22 @@ LAWS = [
     SubsampledLoss(base(Fraction(shift)), Fraction(rate), neighbors)
     for base, (shift, rate), neighbors in product(
         BASES,
-        [("1", "1/100"), ("1", "1/10000"), ("1e-6", "1/100"), ("1e-12", "1/10000"), ("1/3", "1/2"), ("12", "999/1000")],
+        [
+            ("1", "1/100"),
+            ("1", "1/10000"),
+            ("1e-6", "1/100"),
+            ("1e-12", "1/10000"),
+            ("1/3", "1/2"),
+            ("12", "999/1000"),
+        ],
         Neighbors,
     )
 ]
 
 
-def exact_cell(loss: SubsampledLoss, a: float, b: float, direction: int) -> tuple[float, float] | None:
+def exact_cell(
+    loss: SubsampledLoss, a: float, b: float, direction: int
+) -> tuple[float, float] | None:
     """The probabilities of a < L <= b under both sides, in balls; None if the cell may hold an atom."""
     low, high = (Fraction(a), Fraction(b)) if direction == 0 else (-Fraction(b), -Fraction(a))
     ends = loss._certified_ends()
@@ -462,7 +526,9 @@ def test_laws_keep_the_ends_of_the_loss() -> None:
     """Edges outside a law add nothing, and the ends of its continuous part are rounded outward."""
     for loss in LAWS:
         for law in loss.laws():
-            wide = np.array([-math.inf, -800.0, max(law.low, -700.0), min(law.high, 700.0), 800.0, math.inf])
+            wide = np.array(
+                [-math.inf, -800.0, max(law.low, -700.0), min(law.high, 700.0), 800.0, math.inf]
+            )
             p, q = law.cells(wide)
             assert np.isfinite(p).all()
             assert np.isfinite(q).all()
@@ -495,7 +561,9 @@ def vectors(kind: str, radius: float, rng: np.random.Generator) -> Iterator[tupl
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("rate", [0.1, 0.6])
-def test_no_replaced_vectors_are_told_apart_better_than_opposite_ones(kind: str, rate: float) -> None:
+def test_no_replaced_vectors_are_told_apart_better_than_opposite_ones(
+    kind: str, rate: float
+) -> None:
     """Theorem 2 in two dimensions: random pairs of contributions, and the opposite pair which attains the bound."""
     base = GaussianLoss(Fraction(1)) if kind == "gaussian" else LaplaceLoss(Fraction(1))
     loss = SubsampledLoss(base, Fraction(str(rate)), REPLACE)
@@ -558,7 +626,9 @@ def test_a_broken_stored_form_is_refused(stored: str) -> None:
         Loss.from_json(stored)
 
 
-@pytest.mark.parametrize("rate", [0, -0.1, 1.01, Fraction(0), 2, math.nan, math.inf, True, "0.1", None])
+@pytest.mark.parametrize(
+    "rate", [0, -0.1, 1.01, Fraction(0), 2, math.nan, math.inf, True, "0.1", None]
+)
 def test_a_rate_that_is_no_probability_is_refused(rate: Any) -> None:
     with pytest.raises(InvalidInput, match="rate"):
         SubsampledLoss(GaussianLoss(Fraction(1)), rate)

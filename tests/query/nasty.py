@@ -31,7 +31,9 @@ ROWS = 60
 WARDS = ("A", "B", "long ward", "")
 
 
-def number(lower: Any = None, upper: Any = None, step: Any = None, values: tuple[int, ...] | None = None) -> Number:
+def number(
+    lower: Any = None, upper: Any = None, step: Any = None, values: tuple[int, ...] | None = None
+) -> Number:
     lower, upper, step = (None if end is None else Fraction(end) for end in (lower, upper, step))
     return Number(lower, upper, step, values)
 
@@ -59,7 +61,27 @@ COLUMNS: dict[str, dataset.Column] = {
 MODERATE = ("age", "small", "code", "cost", "signed", "rounded", "flag", "ward", "day", "at")
 """Columns on which floats and whole numbers cannot differ by more than an operation's own rounding."""
 
-_WHOLE = [0, 1, -1, 5, 17, 40, -3, 7, 110, 111, -8, 2**31, -(2**31), 2**53 + 1, BIG, -BIG, 2**62, 2**63 - 1, -(2**63)]
+_WHOLE = [
+    0,
+    1,
+    -1,
+    5,
+    17,
+    40,
+    -3,
+    7,
+    110,
+    111,
+    -8,
+    2**31,
+    -(2**31),
+    2**53 + 1,
+    BIG,
+    -BIG,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+]
 _REAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 0.3, 0.57, 5000.0, 5000.01, 1e-320, 5e-324, -5e-324, 1e300,
          -1e300, 1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63,
          -(2.0**63), 0.49999999999999994, 9.999999999999999, 99.5]  # fmt: skip
@@ -87,14 +109,22 @@ def raw_cell(rng: random.Random, kind: str, type_: Any) -> Any:
         case "bool":
             return rng.random() < 0.5
         case "category":
-            return rng.choice([40, -3, 7, 3, 41] if isinstance(type_, Number) else [*WARDS, "C", "a", "Ä"])
+            return rng.choice(
+                [40, -3, 7, 3, 41] if isinstance(type_, Number) else [*WARDS, "C", "a", "Ä"]
+            )
         case "text":
             return rng.choice(_TEXTS)
         case "date":
-            return rng.choice(_DAYS) if rng.random() < 0.5 else date.fromordinal(737000 + rng.randint(-500, 900))
+            return (
+                rng.choice(_DAYS)
+                if rng.random() < 0.5
+                else date.fromordinal(737000 + rng.randint(-500, 900))
+            )
         case _:
             return (
-                rng.choice(_MOMENTS) if rng.random() < 0.5 else datetime(2020, rng.randint(1, 12), 3, rng.randint(0, 23), 59)
+                rng.choice(_MOMENTS)
+                if rng.random() < 0.5
+                else datetime(2020, rng.randint(1, 12), 3, rng.randint(0, 23), 59)
             )
 
 
@@ -104,7 +134,9 @@ _ARROW = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": 
 
 def raw_rows(count: int, seed: int) -> list[dict[str, Any]]:
     rng = random.Random(seed)
-    return [{name: raw_cell(rng, c.kind, c.type) for name, c in COLUMNS.items()} for _ in range(count)]
+    return [
+        {name: raw_cell(rng, c.kind, c.type) for name, c in COLUMNS.items()} for _ in range(count)
+    ]
 
 
 class Table:
@@ -114,7 +146,9 @@ class Table:
         fields: dict[str, Any] = {}
         for name, column in COLUMNS.items():
             whole = isinstance(column.type, Number)
-            kind = _ARROW[("int" if whole else "text") if column.kind == "category" else column.kind]
+            kind = _ARROW[
+                ("int" if whole else "text") if column.kind == "category" else column.kind
+            ]
             fields[name] = pa.array([row[name] for row in rows], type=kind)
         fields["id"] = pa.array(range(len(rows)), type=pa.int64())
         self.connection = duckdb.connect()
@@ -125,7 +159,12 @@ class Table:
     def run(self, expressions: Sequence[exp.Expression]) -> list[tuple[Cell, ...]]:
         """One column of results for each expression, all rows in one query."""
         listed = ", ".join(f"{write(e)} AS c{i}" for i, e in enumerate(expressions))
-        return list(zip(*self.connection.execute(f"SELECT {listed} FROM rows ORDER BY id").fetchall(), strict=True))
+        return list(
+            zip(
+                *self.connection.execute(f"SELECT {listed} FROM rows ORDER BY id").fetchall(),
+                strict=True,
+            )
+        )
 
 
 @cache
@@ -151,7 +190,12 @@ _BOUND: dict[str, Typed] = {}
 
 def same(got: Cell, wanted: Cell, tolerance: float = 0.0) -> bool:
     """Equal, or for numbers within a relative tolerance."""
-    if got is None or wanted is None or not isinstance(wanted, int | float) or isinstance(wanted, bool):
+    if (
+        got is None
+        or wanted is None
+        or not isinstance(wanted, int | float)
+        or isinstance(wanted, bool)
+    ):
         return got == wanted and isinstance(got, bool) == isinstance(wanted, bool)
     return got == wanted or math.isclose(got, real(wanted), rel_tol=tolerance, abs_tol=0.0)
 
@@ -168,7 +212,10 @@ def _listed(found: Typed) -> Container[object]:
     """The domain as a set, or everything where it is unknown or long."""
     if id(found) not in _LISTED:
         size, known = domain_size(found), domain(found)
-        _LISTED[id(found)] = found, Everything() if size is None or known is None or size > 5000 else set(known)
+        _LISTED[id(found)] = (
+            found,
+            Everything() if size is None or known is None or size > 5000 else set(known),
+        )
     return _LISTED[id(found)][1]
 
 
@@ -183,14 +230,26 @@ def belongs(value: Cell, found: Typed) -> bool:
         return False
     match kind:
         case Number():
-            if isinstance(value, bool) or not isinstance(value, int if kind.integral else float) or math.isnan(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int if kind.integral else float)
+                or math.isnan(value)
+            ):
                 return False
             ends = [e for e in (kind.lower, kind.upper) if e is not None]
             # a double may also round over the edge of a step
-            slack = 0 if kind.integral else Fraction(1, 10**9) * max([Fraction(1), *map(abs, ends)]) + (kind.step or 0)
+            slack = (
+                0
+                if kind.integral
+                else Fraction(1, 10**9) * max([Fraction(1), *map(abs, ends)]) + (kind.step or 0)
+            )
             if isinstance(value, float) and math.isinf(value):
                 # doubles end before the bounds do
-                return kind.lower is None or kind.upper is None or max(map(abs, ends)) > sys.float_info.max
+                return (
+                    kind.lower is None
+                    or kind.upper is None
+                    or max(map(abs, ends)) > sys.float_info.max
+                )
             above = kind.lower is None or value >= kind.lower - slack
             return above and (kind.upper is None or value <= kind.upper + slack)
         case Truth():
@@ -198,7 +257,11 @@ def belongs(value: Cell, found: Typed) -> bool:
         case Text():
             return isinstance(value, str) and (kind.longest is None or len(value) <= kind.longest)
         case Day():
-            return isinstance(value, date) and not isinstance(value, datetime) and kind.lower <= value <= kind.upper
+            return (
+                isinstance(value, date)
+                and not isinstance(value, datetime)
+                and kind.lower <= value <= kind.upper
+            )
         case Moment():
             return isinstance(value, datetime) and kind.lower <= value <= kind.upper
 
@@ -255,21 +318,40 @@ class Expressions:
             case "text":
                 name = r.choice(["lower", "upper", "substr", "||", "dayname", "monthname"])
                 if name == "||":
-                    return Call(name, (Call("substr", (sub("text"), Literal(1), Literal(9))), Column("ward")))
+                    return Call(
+                        name,
+                        (Call("substr", (sub("text"), Literal(1), Literal(9))), Column("ward")),
+                    )
                 if name in ("dayname", "monthname"):
                     return Call(name, (sub(r.choice(["day", "moment"])),))
-                extra = (Literal(r.randint(1, 3)), Literal(r.randint(0, 4)))[: r.randint(1, 2)] if name == "substr" else ()
+                extra = (
+                    (Literal(r.randint(1, 3)), Literal(r.randint(0, 4)))[: r.randint(1, 2)]
+                    if name == "substr"
+                    else ()
+                )
                 return Call(name, (sub("text"), *extra))
             case _:
-                units = ["year", "quarter", "month", "week", "day"] + (["hour", "minute"] if kind == "moment" else [])
+                units = ["year", "quarter", "month", "week", "day"] + (
+                    ["hour", "minute"] if kind == "moment" else []
+                )
                 name = r.choice(["date_trunc", "time_bucket", "cast", "clamp"])
                 if name == "cast":
                     other = "moment" if kind == "day" else "day"
-                    return Call(name, (Literal("date" if kind == "day" else "timestamp"), sub(other)))
+                    return Call(
+                        name, (Literal("date" if kind == "day" else "timestamp"), sub(other))
+                    )
                 if name == "clamp":
                     return Call(name, (sub(kind), Literal("2020-01-31"), Literal("2021-02-03")))
                 unit = r.choice(units)
-                return Call(name, (Literal(unit if name == "date_trunc" else f"{r.choice([2, 7, 500])} {unit}s"), sub(kind)))
+                return Call(
+                    name,
+                    (
+                        Literal(
+                            unit if name == "date_trunc" else f"{r.choice([2, 7, 500])} {unit}s"
+                        ),
+                        sub(kind),
+                    ),
+                )
 
     def _number(self, sub: Any) -> Expression:
         r = self.rng
@@ -281,9 +363,13 @@ class Expressions:
         if name == "%":
             return Call(name, (sub("number"), Literal(r.choice([1, 2, 7, 10**6]))))
         if name == "round":
-            return Call(name, (sub("number"), *(() if r.random() < 0.4 else (Literal(r.randint(-3, 4)),))))
+            return Call(
+                name, (sub("number"), *(() if r.random() < 0.4 else (Literal(r.randint(-3, 4)),)))
+            )
         if name == "bucket":
-            return Call(name, (sub("number"), Literal(Fraction(r.choice(["1", "10", "25", "1/2", "1/10"])))))
+            return Call(
+                name, (sub("number"), Literal(Fraction(r.choice(["1", "10", "25", "1/2", "1/10"]))))
+            )
         if name in ("least", "greatest"):
             return Call(name, tuple(sub("number") for _ in range(r.randint(1, 3))))
         if name == "length":
@@ -292,13 +378,25 @@ class Expressions:
             return Call(name, (sub("number"), Literal(Fraction(r.choice(["2", "3", "-1", "1/2"])))))
         if name == "clamp":
             return Call(
-                name, (sub("number"), Literal(r.choice([-5, 0])), Literal(Fraction(r.choice(["1/2", "10", "1000"]))))
+                name,
+                (
+                    sub("number"),
+                    Literal(r.choice([-5, 0])),
+                    Literal(Fraction(r.choice(["1/2", "10", "1000"]))),
+                ),
             )
         if name == "cast":
             kind = r.choice(["integer", "bigint", "double"])
             return Call(name, (Literal(kind), sub(r.choice(["number", "truth"]))))
         if name == "date_diff":
-            return Call(name, (Literal(r.choice(["year", "month", "day"])), sub("day"), sub(r.choice(["day", "moment"]))))
+            return Call(
+                name,
+                (
+                    Literal(r.choice(["year", "month", "day"])),
+                    sub("day"),
+                    sub(r.choice(["day", "moment"])),
+                ),
+            )
         if name == "date_part":
             clock = r.random() < 0.4
             parts = ["year", "quarter", "month", "week", "day", "dow", "isodow", "doy"] + (
@@ -309,7 +407,9 @@ class Expressions:
 
     def _truth(self, sub: Any) -> Expression:
         r = self.rng
-        name = r.choice(["compare", "compare", "and", "or", "not", "in", "is_null", "like", "ilike"])
+        name = r.choice(
+            ["compare", "compare", "and", "or", "not", "in", "is_null", "like", "ilike"]
+        )
         if name == "compare":
             kind = r.choice(["number", "number", "text", "day", "moment", "truth"])
             return Call(r.choice(["=", "<>", "<", "<=", ">", ">="]), (sub(kind), sub(kind)))
@@ -318,8 +418,16 @@ class Expressions:
         if name == "not":
             return Call(name, (sub("truth"),))
         if name == "in":
-            listed = r.choice([("number", (0, 5, Fraction(1, 2), None)), ("number", (7, 40)), ("text", ("A", "x", ""))])
+            listed = r.choice(
+                [
+                    ("number", (0, 5, Fraction(1, 2), None)),
+                    ("number", (7, 40)),
+                    ("text", ("A", "x", "")),
+                ]
+            )
             return Call(name, (sub(listed[0]), *(Literal(v) for v in listed[1])))
         if name == "is_null":
             return Call(name, (sub(r.choice(["number", "text", "day", "truth"])),))
-        return Call(name, (sub("text"), Literal(r.choice(["A%", "%", "_", "", "%o_g%", "100%", "%'%"]))))
+        return Call(
+            name, (sub("text"), Literal(r.choice(["A%", "%", "_", "", "%o_g%", "100%", "%'%"])))
+        )

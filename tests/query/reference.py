@@ -34,7 +34,9 @@ def clean(column: dataset.Column, cell: Any) -> Cell:
                 small = -LARGEST < number.lower and number.upper < LARGEST
                 if small and number.step.denominator == 1:
                     if column.kind == "float":
-                        cell = half_away(clamp(float(cell), float(number.lower), float(number.upper)))
+                        cell = half_away(
+                            clamp(float(cell), float(number.lower), float(number.upper))
+                        )
                     return int(clamp(cell, number.lower, number.upper))
             x = float(cell)
             if number.upper is not None and x > float(number.upper):
@@ -93,7 +95,9 @@ def alike(values: list[Any]) -> list[Any]:
     if any(isinstance(v, float) for v in values):
         return [v if v is None else real(v) for v in values]
     if any(isinstance(v, date) for v in values):
-        values = [datetime.fromisoformat(v) if isinstance(v, str) and len(v) > 10 else v for v in values]
+        values = [
+            datetime.fromisoformat(v) if isinstance(v, str) and len(v) > 10 else v for v in values
+        ]
         values = [date.fromisoformat(v) if isinstance(v, str) else v for v in values]
     if any(isinstance(v, datetime) for v in values):
         return [datetime(v.year, v.month, v.day) if type(v) is date else v for v in values]
@@ -172,7 +176,11 @@ def strict(function: str, a: list[Any]) -> Cell:
             if isinstance(x, int):
                 return x if digits >= 0 else int(half_away(x / 10**-digits)) * 10**-digits
             if digits > 0:
-                return x if math.isinf(x * 10.0**digits) else half_away(x * 10.0**digits) / 10.0**digits
+                return (
+                    x
+                    if math.isinf(x * 10.0**digits)
+                    else half_away(x * 10.0**digits) / 10.0**digits
+                )
             return half_away(x / 10.0**-digits) * 10.0**-digits
         case "bucket":
             if isinstance(x, int) and isinstance(y, int):
@@ -218,7 +226,10 @@ def strict(function: str, a: list[Any]) -> Cell:
 @cache
 def like(text: str, pattern: str) -> bool:
     parts = {"%": ".*", "_": "."}
-    return re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern), text, re.DOTALL) is not None
+    return (
+        re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern), text, re.DOTALL)
+        is not None
+    )
 
 
 def date_part(part: str, day: Any) -> int:
@@ -247,7 +258,13 @@ def date_trunc(unit: str, day: Any) -> date:
 
 def elementary(function: str, a: list[float]) -> float | None:
     """A function of real numbers, None where it has no finite value."""
-    known: dict[str, Any] = {"ln": math.log, "log10": math.log10, "sqrt": math.sqrt, "exp": math.exp, "power": math.pow}
+    known: dict[str, Any] = {
+        "ln": math.log,
+        "log10": math.log10,
+        "sqrt": math.sqrt,
+        "exp": math.exp,
+        "power": math.pow,
+    }
     try:
         value = float(known[function](*a))
     except (ValueError, OverflowError):
@@ -270,7 +287,9 @@ def units(unit: str, day: Any) -> int:
     if unit in ("year", "quarter", "month"):
         return int(day.year * 12 + day.month - 1) // {"year": 12, "quarter": 3, "month": 1}[unit]
     hours = 24 * int(day.toordinal()) + getattr(day, "hour", 0)
-    return {"day": hours // 24, "hour": hours, "minute": 60 * hours + getattr(day, "minute", 0)}[unit]
+    return {"day": hours // 24, "hour": hours, "minute": 60 * hours + getattr(day, "minute", 0)}[
+        unit
+    ]
 
 
 def time_bucket(width: str, day: Any) -> date:

@@ -21,7 +21,17 @@ from query.trees import Lookup as Looked
 from query.trees import asked, lookups
 from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, DIFFERENCE_UNITS, call, negated
 from sordino.query.front.shapes import shape
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    Order,
+    Output,
+    Query,
+)
 
 __all__ = ["VISITS", "Lookup", "Vocabulary", "conditions", "expressions", "queries", "to_sql"]
 
@@ -79,7 +89,9 @@ VISITS = Vocabulary(
 )
 
 _RELATIONS = ("=", "<>", "<", "<=", ">", ">=")
-_MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda moment: moment.replace(fold=0))
+_MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
+    lambda moment: moment.replace(fold=0)
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,8 @@ class _Drawer:
         match self.integer(0, 2):
             case 0:
                 pairs = tuple(
-                    (self.expression("truth", depth), self.expression(kind, depth)) for _ in range(self.integer(1, 2))
+                    (self.expression("truth", depth), self.expression(kind, depth))
+                    for _ in range(self.integer(1, 2))
                 )
                 return Case(pairs, self.one(x, Literal(None)))
             case 1:
@@ -124,7 +137,10 @@ class _Drawer:
                 return Case(((call("=", x, self.expression(kind, 0)), Literal(None)),), x)
 
     def number(self) -> Literal:
-        digits, places = self.one(self.integer(-20, 200), self.integer(-(10**6), 10**6), 10**18, 2**63), self.integer(0, 4)
+        digits, places = (
+            self.one(self.integer(-20, 200), self.integer(-(10**6), 10**6), 10**18, 2**63),
+            self.integer(0, 4),
+        )
         value = Fraction(digits, 10**places)
         return Literal(value.numerator if value.denominator == 1 else value)
 
@@ -135,15 +151,33 @@ class _Drawer:
     def number_tree(self, depth: int) -> Expression:
         x = self.expression("number", depth)
         match self.one(
-            "operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same", "clamp", "days"
+            "operator",
+            "%",
+            "neg",
+            "plain",
+            "round",
+            "bucket",
+            "least",
+            "length",
+            "date",
+            "same",
+            "clamp",
+            "days",
         ):
             case "operator":
-                return call(self.one("+", "-", "*", "/", "power"), x, self.expression("number", depth))
+                return call(
+                    self.one("+", "-", "*", "/", "power"), x, self.expression("number", depth)
+                )
             case "clamp":
                 return call("clamp", x, Literal(-5), Literal(self.integer(-5, 1000)))
             case "days":
                 kind, unit = self.one("day", "moment"), self.one(*DIFFERENCE_UNITS[:4])
-                return call("date_diff", Literal(unit), self.expression(kind, depth), self.expression(kind, depth))
+                return call(
+                    "date_diff",
+                    Literal(unit),
+                    self.expression(kind, depth),
+                    self.expression(kind, depth),
+                )
             case "%":
                 return call("%", call("floor", x), Literal(self.integer(1, 100)))
             case "neg":
@@ -151,13 +185,21 @@ class _Drawer:
             case "plain":
                 if self.integer(0, 4) == 0:
                     return call("cast", Literal(self.one("integer", "bigint", "double")), x)
-                return call(self.one("abs", "floor", "ceil", "round", "ln", "log10", "exp", "sqrt"), x)
+                return call(
+                    self.one("abs", "floor", "ceil", "round", "ln", "log10", "exp", "sqrt"), x
+                )
             case "round":
                 return call("round", x, Literal(self.integer(-2, 3)))
             case "bucket":
-                return call("bucket", x, Literal(self.one(1, 5, 10, Fraction(1, 2), Fraction(1, 100))))
+                return call(
+                    "bucket", x, Literal(self.one(1, 5, 10, Fraction(1, 2), Fraction(1, 100)))
+                )
             case "least":
-                return call(self.one("least", "greatest"), x, *self.some(lambda: self.expression("number", depth), 0, 2))
+                return call(
+                    self.one("least", "greatest"),
+                    x,
+                    *self.some(lambda: self.expression("number", depth), 0, 2),
+                )
             case "length":
                 return call("length", self.expression("text", depth))
             case "date":
@@ -177,9 +219,16 @@ class _Drawer:
             case 0:
                 return call(self.one("lower", "upper"), x)
             case 4:
-                return call("||", call("substr", x, Literal(1), Literal(9)), Literal(self.one(*self.words.words)))
+                return call(
+                    "||",
+                    call("substr", x, Literal(1), Literal(9)),
+                    Literal(self.one(*self.words.words)),
+                )
             case 5:
-                return call(self.one("dayname", "monthname"), self.expression(self.one("day", "moment"), depth))
+                return call(
+                    self.one("dayname", "monthname"),
+                    self.expression(self.one("day", "moment"), depth),
+                )
             case 1:
                 return call("substr", x, Literal(self.integer(1, 5)))
             case 2:
@@ -195,7 +244,11 @@ class _Drawer:
         if self.integer(0, 4) == 0:
             return call("cast", Literal("date"), self.expression("moment", depth))
         if self.integer(0, 4) == 0:
-            return call("time_bucket", Literal(f"{self.integer(1, 99)} {self.one('day', 'week', 'months')}"), x)
+            return call(
+                "time_bucket",
+                Literal(f"{self.integer(1, 99)} {self.one('day', 'week', 'months')}"),
+                x,
+            )
         return self.same("day", depth) or call("date_trunc", Literal(self.one(*DATE_UNITS[:5])), x)
 
     def moment_leaf(self, _: int) -> Expression:
@@ -212,17 +265,29 @@ class _Drawer:
         match self.one("compare", "compare", "logic", "not", "in", "null", "like", "same"):
             case "compare":
                 kind = self.one("number", "number", "text", "day", "moment")
-                return call(self.one(*_RELATIONS), self.expression(kind, depth), self.expression(kind, depth))
+                return call(
+                    self.one(*_RELATIONS),
+                    self.expression(kind, depth),
+                    self.expression(kind, depth),
+                )
             case "logic":
-                return call(self.one("and", "or"), *self.some(lambda: self.expression("truth", depth), 2, 3))
+                return call(
+                    self.one("and", "or"), *self.some(lambda: self.expression("truth", depth), 2, 3)
+                )
             case "not":
                 return call("not", self.expression("truth", depth))
             case "in" if self.integer(0, 1):
                 return call("in", self.expression("number", depth), *self.some(self.number, 1, 3))
             case "in":
-                return call("in", self.expression("text", depth), *(Literal(self.one(*self.words.words)) for _ in range(2)))
+                return call(
+                    "in",
+                    self.expression("text", depth),
+                    *(Literal(self.one(*self.words.words)) for _ in range(2)),
+                )
             case "null":
-                return call("is_null", self.expression(self.one("number", "text", "truth", "day"), depth))
+                return call(
+                    "is_null", self.expression(self.one("number", "text", "truth", "day"), depth)
+                )
             case "like":
                 return call(
                     self.one("like", "ilike"),
@@ -243,8 +308,12 @@ class _Drawer:
     def aggregate(self, depth: int) -> Aggregate:
         match self.one("rows", "values", "spread", "truths", "quantile", "persons", "pair"):
             case "pair":
-                name = self.one("covar_samp", "covar_pop", "corr", "regr_slope", "regr_intercept", "regr_r2")
-                return Aggregate(name, (self.expression("number", depth), self.expression("number", depth)))
+                name = self.one(
+                    "covar_samp", "covar_pop", "corr", "regr_slope", "regr_intercept", "regr_r2"
+                )
+                return Aggregate(
+                    name, (self.expression("number", depth), self.expression("number", depth))
+                )
             case "values":
                 return Aggregate("count", (self.key(depth),))
             case "spread":
@@ -253,7 +322,11 @@ class _Drawer:
             case "truths":
                 return Aggregate(self.one("avg", "sum"), (self.expression("truth", depth),))
             case "quantile":
-                return Aggregate("quantile", (self.expression("number", depth),), Fraction(self.integer(0, 20), 20))
+                return Aggregate(
+                    "quantile",
+                    (self.expression("number", depth),),
+                    Fraction(self.integer(0, 20), 20),
+                )
             case "persons" if self.words.person is not None:
                 return Aggregate("count_distinct", (Column(self.words.person),))
             case _:
@@ -297,7 +370,9 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
     values += [drawer.aggregate(depth) for _ in range(draw(st.integers(1, 3)))]
     values = draw(st.permutations(values))
     names = [f"{drawer.one('n', 'Out', 'the total')}{i}" for i in range(len(values))]
-    measured = [name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)]
+    measured = [
+        name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)
+    ]
     ordered = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
     return asked(
         words.table,
@@ -305,7 +380,11 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
         where=drawer.expression("truth", depth) if draw(st.booleans()) else None,
         keys=tuple(found.values()),
         joins=tuple(
-            Looked(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
+            Looked(
+                lookup.table,
+                tuple((Column(ours), theirs) for ours, theirs in lookup.on),
+                drawer.one("left", "inner"),
+            )
             for lookup in chosen
         ),
         having=drawer.having(measured, depth) if draw(st.booleans()) else None,
@@ -317,7 +396,9 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
 
 def to_sql(query: Query) -> str:
     """The question as SQL; parsing it gives the question back."""
-    outputs = ", ".join(f"{_aggregate(output.value)} AS {_name(output.name)}" for output in query.outputs)
+    outputs = ", ".join(
+        f"{_aggregate(output.value)} AS {_name(output.name)}" for output in query.outputs
+    )
     table, joined = lookups(query)
     joins = "".join(_join(table, join) for join in joined)
     sql = f"SELECT {outputs} FROM {_name(table)}{joins}"
@@ -328,19 +409,29 @@ def to_sql(query: Query) -> str:
     if query.having is not None:
         sql += f" HAVING {_sql(query.having)}"
     if query.order:
-        sql += " ORDER BY " + ", ".join(_name(order.output) + (" DESC" if order.descending else "") for order in query.order)
+        sql += " ORDER BY " + ", ".join(
+            _name(order.output) + (" DESC" if order.descending else "") for order in query.order
+        )
     if query.limit is not None:
         sql += f" LIMIT {query.limit}"
     return sql + (f" OFFSET {query.offset}" if query.offset else "")
 
 
 def _join(asked: str, join: Looked) -> str:
-    pairs = (f"{_name(asked)}.{_name(ours.name)} = {_name(join.table)}.{_name(theirs)}" for ours, theirs in join.on)
-    return f" {'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON " + " AND ".join(pairs)
+    pairs = (
+        f"{_name(asked)}.{_name(ours.name)} = {_name(join.table)}.{_name(theirs)}"
+        for ours, theirs in join.on
+    )
+    return f" {'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON " + " AND ".join(
+        pairs
+    )
 
 
 def _name(name: str) -> str:
-    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS
+    plain = (
+        re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)
+        and name.upper() not in DuckDB.Tokenizer.KEYWORDS
+    )
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
@@ -351,7 +442,11 @@ def _aggregate(value: Expression | Aggregate) -> str:
         case Aggregate("count_distinct", (Column(name, _),), _):
             return f"COUNT(DISTINCT {_name(name)})"
         case Aggregate("quantile", (x,), level) if level is not None:
-            return f"MEDIAN({_sql(x)})" if level == Fraction(1, 2) else f"QUANTILE({_sql(x)}, {_sql(Literal(level))})"
+            return (
+                f"MEDIAN({_sql(x)})"
+                if level == Fraction(1, 2)
+                else f"QUANTILE({_sql(x)}, {_sql(Literal(level))})"
+            )
         case Aggregate(function, (x,), _):
             assert x is not None
             return f"{function.upper()}({_sql(x)})"

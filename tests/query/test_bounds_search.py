@@ -32,7 +32,9 @@ SEARCHES: list[Search] = [
 
 
 def cells(values: list[float]) -> tuple[Any, Any]:
-    return np.unique(np.array([code_of(Fraction(value)) for value in values], np.int64), return_counts=True)
+    return np.unique(
+        np.array([code_of(Fraction(value)) for value in values], np.int64), return_counts=True
+    )
 
 
 def watched(
@@ -68,7 +70,10 @@ def test_mechanisms_depend_on_data_through_earlier_outputs_only(search: Search) 
     """Record on D, replay the same outputs on another D': each mechanism is told the same candidates and penalties."""
     rng = random.Random(4)
     for _ in range(5):
-        one, other = (cells([rng.lognormvariate(2, 3) * rng.choice((-1, 1)) for _ in range(50)]) for _ in range(2))
+        one, other = (
+            cells([rng.lognormvariate(2, 3) * rng.choice((-1, 1)) for _ in range(50)])
+            for _ in range(2)
+        )
         calls = watched(search, *one, 3)
         again = watched(search, *other, 3, [output for _, output in calls])
         assert len(again) == len(calls)
@@ -132,7 +137,9 @@ def test_nothing_at_all_and_far_beyond_are_found_without_failing() -> None:
     empty = np.zeros(0, np.int64)
     for search in SEARCHES:
         assert search.found(empty, empty, PRICE, 1, 1).lower < LARGEST
-        bounds = search.found(np.array([-(10**9), 10**9]), np.array([2**55, 2**55]), PRICE, 2**17, 2**16)
+        bounds = search.found(
+            np.array([-(10**9), 10**9]), np.array([2**55, 2**55]), PRICE, 2**17, 2**16
+        )
         assert bounds.lower < bounds.upper
 
 
@@ -143,7 +150,10 @@ def test_counts_are_round_numbers_up_to_a_million() -> None:
     assert all(1 < b / a <= 2 for a, b in pairwise(points))
     with replay(Tape(13)):
         many = [
-            CountSearch("n").found(np.array([1, 2, 3, 90]), np.array([900, 900, 900, 2]), PRICE, 1, 1) for _ in range(30)
+            CountSearch("n").found(
+                np.array([1, 2, 3, 90]), np.array([900, 900, 900, 2]), PRICE, 1, 1
+            )
+            for _ in range(30)
         ]
     assert sum(bounds.upper in (3, 4) for bounds in many) > 20
 
@@ -155,7 +165,10 @@ def test_a_smaller_later_epsilon_allows_more_to_be_cut() -> None:
     rich = Price(Fraction(2), Fraction(1, 5), Fraction(10))
     poor = Price(Fraction(2), Fraction(1, 5), Fraction(1, 100))
     with replay(Tape(14)):
-        wide, narrow = ([float(found(NumberSearch("x"), data, p).upper) for _ in range(15)] for p in (rich, poor))
+        wide, narrow = (
+            [float(found(NumberSearch("x"), data, p).upper) for _ in range(15)]
+            for p in (rich, poor)
+        )
     assert np.median(narrow) < np.median(wide) / 2
 
 
@@ -176,8 +189,12 @@ def test_the_auditor_agrees() -> None:
         return SEARCHES[0].found(*cells(values), PRICE, 1, 1)
 
     with replay(Tape(15)):
-        report = so.audit.replay(search, [1.0, 5.0, 700.0, 9.0], [1.0, 5.0, 700.0], epsilon=Fraction(1, 2))
-        broken = so.audit.replay(search, [1.0, 5.0, 700.0, 9.0], [1.0, 5.0, 700.0], epsilon=Fraction(1, 20))
+        report = so.audit.replay(
+            search, [1.0, 5.0, 700.0, 9.0], [1.0, 5.0, 700.0], epsilon=Fraction(1, 2)
+        )
+        broken = so.audit.replay(
+            search, [1.0, 5.0, 700.0, 9.0], [1.0, 5.0, 700.0], epsilon=Fraction(1, 20)
+        )
     assert report.passed
     assert not broken.passed
 
@@ -187,8 +204,14 @@ def test_a_large_epsilon_finds_the_narrowest_bounds() -> None:
     price = Price(Fraction(1000), Fraction(1, 5), Fraction(100))
     data = cells([float(i) for i in range(101)])
     with replay(Tape(16)):
-        counts = [CountSearch("n").found(np.array([1, 2, 3]), np.array([9, 9, 9]), price, 1, 1).upper for _ in range(20)]
-        widths = [bounds.upper - bounds.lower for bounds in (found(NumberSearch("x"), data, price) for _ in range(20))]
+        counts = [
+            CountSearch("n").found(np.array([1, 2, 3]), np.array([9, 9, 9]), price, 1, 1).upper
+            for _ in range(20)
+        ]
+        widths = [
+            bounds.upper - bounds.lower
+            for bounds in (found(NumberSearch("x"), data, price) for _ in range(20))
+        ]
     assert min(counts) == 3
     assert np.median([float(count) for count in counts]) <= 4
     assert min(widths) >= 100

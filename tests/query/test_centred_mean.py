@@ -38,7 +38,12 @@ def grid(cells: int, first: int = 0) -> Grid:
 
 def vectors(partial: CentredMean, rows: int, cells: int) -> list[tuple[int, ...]]:
     """What a person with up to so many rows can add: all numbers of rows with and without a value, and all sums of steps."""
-    sums = [(n, s, n + o) for n in range(rows + 1) for s in range(n * cells + 1) for o in range(rows - n + 1)]
+    sums = [
+        (n, s, n + o)
+        for n in range(rows + 1)
+        for s in range(n * cells + 1)
+        for o in range(rows - n + 1)
+    ]
     return sorted({tuple(v) for v in partial.vector(np.array(sums, object)).tolist()})
 
 
@@ -52,19 +57,35 @@ def test_the_reach_of_a_replaced_person_is_attained_and_never_exceeded(
     who = Contribution(Neighbors.REPLACE, Bounds(rows), 1, grouped=False)
     declared = bounding(partial, who, 1, "l1")
     points = vectors(partial, rows, cells)
-    apart = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in product(points, points)]
+    apart = [
+        [abs(a - b) for a, b in zip(one, other, strict=True)]
+        for one, other in product(points, points)
+    ]
     assert max(map(sum, apart)) == declared.l1
     assert max(sum(d * d for d in each) for each in apart) == declared.l2_squared
     assert max(map(max, apart)) == declared.linf
     most = 2 * rows * partial.most
-    assert declared.l1 == most if family == "laplace" else declared.l2_squared == pytest.approx(most**2, rel=1e-3)
+    assert (
+        declared.l1 == most
+        if family == "laplace"
+        else declared.l2_squared == pytest.approx(most**2, rel=1e-3)
+    )
     assert partial.most == cells if family == "laplace" else partial.most >= 1000
 
 
 def session(neighbors: str = "replace", unit: str = "row", **more: Any) -> tuple[so.Dataset, Plug]:
-    table = pa.table({"id": [1, 1, 2, 3], "x": [-3, 7, 7, None], "keep": [True, True, False, True], "g": list("abab")})
+    table = pa.table(
+        {
+            "id": [1, 1, 2, 3],
+            "x": [-3, 7, 7, None],
+            "keep": [True, True, False, True],
+            "g": list("abab"),
+        }
+    )
     budget = {"epsilon": 100, "delta": 1e-6}
-    return so.Dataset(table, unit=unit, neighbors=neighbors, columns=COLUMNS, budget=budget, **more), Plug()
+    return so.Dataset(
+        table, unit=unit, neighbors=neighbors, columns=COLUMNS, budget=budget, **more
+    ), Plug()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +99,9 @@ def session(neighbors: str = "replace", unit: str = "row", **more: Any) -> tuple
         ("SELECT g, AVG(x) AS a FROM data WHERE keep GROUP BY g", "replace", Mean),
     ],
 )
-def test_it_is_for_replaced_persons_without_groups_only(sql: str, neighbors: str, chosen: type[Partial]) -> None:
+def test_it_is_for_replaced_persons_without_groups_only(
+    sql: str, neighbors: str, chosen: type[Partial]
+) -> None:
     data, plug = session(neighbors)
     with so.Session(data, engine=plug) as asked:
         plan = asked.preview(sql, epsilon=1)
@@ -88,10 +111,18 @@ def test_it_is_for_replaced_persons_without_groups_only(sql: str, neighbors: str
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("unit", ["row", "id"])
 @pytest.mark.parametrize("select", ["AVG(x) AS a", "AVG(x) AS a, COUNT(*) AS n"])
-def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: str, select: str) -> None:
+def test_the_engine_attains_the_reach_on_real_neighbours(
+    family: Family, unit: str, select: str
+) -> None:
     """A person at one bound, at the other, behind the filter, and without a value."""
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2, "max_groups": 1}
-    rows: list[tuple[int | None, bool]] = [(-3, True), (7, True), (2, True), (7, False), (None, True)]
+    rows: list[tuple[int | None, bool]] = [
+        (-3, True),
+        (7, True),
+        (2, True),
+        (7, False),
+        (None, True),
+    ]
     seen = []
     for x, keep in rows:
         table = pa.table({
@@ -104,9 +135,13 @@ def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: s
         )  # fmt: skip
         plug = Plug()
         with so.Session(data, engine=plug) as asked:
-            plan = asked.preview(f"SELECT {select} FROM data WHERE keep", epsilon=1, mechanism=family)
+            plan = asked.preview(
+                f"SELECT {select} FROM data WHERE keep", epsilon=1, mechanism=family
+            )
             seen.append([int(v) for v in plug.exact_groups(plan).vectors["s0"][0]])
-    apart = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in product(seen, seen)]
+    apart = [
+        [abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in product(seen, seen)
+    ]
     declared = plan.sums[0].sensitivity
     assert max(map(sum, apart)) == declared.l1
     assert max(sum(d * d for d in pair) for pair in apart) == declared.l2_squared
@@ -120,9 +155,16 @@ def test_without_noise_the_estimates_are_exact(family: Family, first: int, other
     partial, unit = replace(CentredMean("x", grid(10, first)).suited(family), others=others), 4
     noise = Noise(family, Fraction(1, 1000))
     steps = [3, 10, 0, 7]
-    exact = partial.vector(np.array([[unit * len(steps), unit * sum(steps), unit * (len(steps) + 9)]], object))
+    exact = partial.vector(
+        np.array([[unit * len(steps), unit * sum(steps), unit * (len(steps) + 9)]], object)
+    )
     values = [first + k for k in steps]
-    expected_of = {"count": 4, "sum": sum(values), "avg": sum(values) / 4, **({"rows": 13} if others else {})}
+    expected_of = {
+        "count": 4,
+        "sum": sum(values),
+        "avg": sum(values) / 4,
+        **({"rows": 13} if others else {}),
+    }
     assert expected_of.keys() == partial.serves
     for function, expected in expected_of.items():
         found = partial.estimate(function, exact, unit, noise, 0.95)
@@ -175,8 +217,12 @@ def test_the_variance_is_that_of_the_theorem(
         new = replace(CentredMean("x", grid(cells)).suited(family), others=others)
         plain = (position**2 + (1 - position) ** 2) * spread(old) ** 2
         counted, around, unit = new._sides
-        weights = [((1 - 2 * position) * c + w) / unit for c, w in zip(counted, around, strict=True)]
-        assert sum(w**2 for w in weights) * spread(new) ** 2 / plain == pytest.approx(smaller, rel=2e-3)
+        weights = [
+            ((1 - 2 * position) * c + w) / unit for c, w in zip(counted, around, strict=True)
+        ]
+        assert sum(w**2 for w in weights) * spread(new) ** 2 / plain == pytest.approx(
+            smaller, rel=2e-3
+        )
 
     def rows(partial: Partial) -> float:
         weights = partial.weights("rows", 1)

@@ -41,7 +41,9 @@ def load(folder: Path, text: str) -> Dataset:
 
 
 def table_with(columns: str = "", keys: str = 'unit = "row"', name: str = "visits") -> str:
-    return f'[tables.{name}]\nsource = "visits.parquet"\n{keys}\n[tables.{name}.columns]\n{columns}\n'
+    return (
+        f'[tables.{name}]\nsource = "visits.parquet"\n{keys}\n[tables.{name}.columns]\n{columns}\n'
+    )
 
 
 def column(folder: Path, description: str) -> Column:
@@ -81,10 +83,14 @@ def test_the_page_of_the_docs_is_read_as_it_says(tmp_path: Path) -> None:
         "cost": Column("float", Number(zero, Fraction(5000), Fraction(1, 100))),
         "urgent": Column("bool", Truth()),
         "ward": Column("category", Text(("A", "B", "C"), 1)),
-        "triage": Column("category", Number(one, Fraction(5), one, (1, 2, 3, 4, 5), nullable=False)),
+        "triage": Column(
+            "category", Number(one, Fraction(5), one, (1, 2, 3, 4, 5), nullable=False)
+        ),
         "city": Column("text", Text(longest=80)),
         "day": Column("date", Day(date(2020, 1, 1), date(2025, 12, 31))),
-        "admitted": Column("datetime", Moment(datetime(2020, 1, 1), datetime(2025, 12, 31, 23, 59, 59))),
+        "admitted": Column(
+            "datetime", Moment(datetime(2020, 1, 1), datetime(2025, 12, 31, 23, 59, 59))
+        ),
     }
     assert wards.public
     assert wards.person is None
@@ -147,11 +153,18 @@ def test_an_undeclared_step_is_the_largest_power_of_ten_up_to_a_millionth(width:
 
 
 def test_numbers_are_exact_from_toml_and_the_typed_decimal_from_python(tmp_path: Path) -> None:
-    text = "[budget]\nepsilon = 0.3\ndelta = 0.1\n" + table_with('x = { type = "float", min = 0.1, max = 0.7, step = 0.1 }')
+    text = "[budget]\nepsilon = 0.3\ndelta = 0.1\n" + table_with(
+        'x = { type = "float", min = 0.1, max = 0.7, step = 0.1 }'
+    )
     loaded = load(tmp_path, text)
     assert loaded.budget == Budget(Fraction(3, 10), Fraction(1, 10))
     columns = {"x": {"type": "float", "min": np.float64(0.1), "max": 0.7, "step": Decimal("0.1")}}
-    same = Dataset(tmp_path / "visits.parquet", unit="row", columns=columns, budget={"epsilon": 0.3, "delta": 0.1})
+    same = Dataset(
+        tmp_path / "visits.parquet",
+        unit="row",
+        columns=columns,
+        budget={"epsilon": 0.3, "delta": 0.1},
+    )
     assert same.tables == loaded.tables
     assert same.budget == Budget(0.3, 0.1)  # a promise: the smaller reading of the float
     assert replace(same, budget=loaded.budget) == loaded
@@ -165,10 +178,16 @@ def test_key_delta_is_half_of_delta_only_where_keys_can_be_private(tmp_path: Pat
     assert load(tmp_path, budget + table_with(category)).reserved_delta == 0
     assert load(tmp_path, budget + table_with(text, 'unit = "CITY"')).reserved_delta == 0
     assert load(tmp_path, budget + table_with(text, "public = true")).reserved_delta == 0
-    assert load(tmp_path, budget + "key_delta = 1e-7\n" + table_with(category)).reserved_delta == Fraction(1, 10**7)
-    assert load(tmp_path, budget + "key_delta = 1e-6\n" + table_with(text)).reserved_delta == Fraction(1, 10**6)
+    assert load(
+        tmp_path, budget + "key_delta = 1e-7\n" + table_with(category)
+    ).reserved_delta == Fraction(1, 10**7)
+    assert load(
+        tmp_path, budget + "key_delta = 1e-6\n" + table_with(text)
+    ).reserved_delta == Fraction(1, 10**6)
     assert load(tmp_path, table_with(text)).reserved_delta is None
-    given_later = load(tmp_path, table_with(text)).with_budget(Budget(Fraction(1), Fraction(1, 10**6)))
+    given_later = load(tmp_path, table_with(text)).with_budget(
+        Budget(Fraction(1), Fraction(1, 10**6))
+    )
     assert given_later.reserved_delta == half
 
 
@@ -180,14 +199,19 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert source('source = "v.csv.gz"') == Source("csv", tmp_path / "v.csv.gz")
     assert source('source = "/data/v.csv"') == Source("csv", Path("/data/v.csv"))
     assert source('source = "v.duckdb"') == Source("duckdb", tmp_path / "v.duckdb", "visits")
-    assert source('source = "v.duckdb"\ntable = "V 2"') == Source("duckdb", tmp_path / "v.duckdb", "V 2")
+    assert source('source = "v.duckdb"\ntable = "V 2"') == Source(
+        "duckdb", tmp_path / "v.duckdb", "V 2"
+    )
     monkeypatch.chdir(tmp_path)
     for path in ("v.csv.gz", Path("v.csv.gz")):
         assert Dataset(path, unit="row").tables["v"].source == Source("csv", tmp_path / "v.csv.gz")
     assert Dataset("v.duckdb", unit="row").tables["v"].source.table == "v"
     assert Dataset("v.duckdb", unit="row", name="w").tables["w"].source.table == "w"
     inside = Dataset(
-        tables={"w": Table.declare("v.duckdb", unit="row"), "x": Table.declare("v.duckdb", unit="row", table="y")}
+        tables={
+            "w": Table.declare("v.duckdb", unit="row"),
+            "x": Table.declare("v.duckdb", unit="row", table="y"),
+        }
     )
     assert [t.source.table for t in inside.tables.values()] == ["w", "y"]
 
@@ -216,7 +240,9 @@ def test_the_relative_path_of_a_declaration_is_followed_from_its_folder(
     dataset = Dataset.load("sub/visits.toml")
     assert dataset.tables["visits"].source.path == tmp_path / "sub" / "visits.parquet"
     assert dataset.ledger == str(tmp_path / "sub" / "l.ledger")
-    assert Dataset("v.csv", unit="row", ledger=Path("l.ledger")).ledger == str(tmp_path / "l.ledger")
+    assert Dataset("v.csv", unit="row", ledger=Path("l.ledger")).ledger == str(
+        tmp_path / "l.ledger"
+    )
     address = "postgresql://someone@somewhere/ledger"
     assert Dataset("v.csv", unit="row", ledger=address).ledger == address
 
@@ -244,9 +270,9 @@ def test_a_declaration_opens_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def plain_keys() -> st.SearchStrategy[str]:
-    return st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), min_size=1, max_size=9).filter(
-        lambda s: bool(s.strip()) and s.casefold() not in {"row", "todo"}
-    )
+    return st.text(
+        st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), min_size=1, max_size=9
+    ).filter(lambda s: bool(s.strip()) and s.casefold() not in {"row", "todo"})
 
 
 def described_columns() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
@@ -254,12 +280,25 @@ def described_columns() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
     days = st.tuples(st.dates(max_value=date(2000, 1, 1)), st.dates(min_value=date(2000, 1, 1)))
     one = st.one_of(
         whole.map(lambda w: {"type": "int", "min": w[0], "max": w[1]}),
-        whole.map(lambda w: {"type": "float", "min": Decimal(w[0]) / 8, "max": Decimal(w[1]) / 8, "step": Decimal("0.125")}),
-        st.sampled_from(["int", "float", "bool", "text", "date", "datetime"]).map(lambda t: {"type": t, "nullable": False}),
+        whole.map(
+            lambda w: {
+                "type": "float",
+                "min": Decimal(w[0]) / 8,
+                "max": Decimal(w[1]) / 8,
+                "step": Decimal("0.125"),
+            }
+        ),
+        st.sampled_from(["int", "float", "bool", "text", "date", "datetime"]).map(
+            lambda t: {"type": t, "nullable": False}
+        ),
         st.lists(
-            st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=5), min_size=1, unique=True
+            st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=5),
+            min_size=1,
+            unique=True,
         ).map(lambda v: {"type": "category", "values": v}),
-        st.lists(st.integers(-(10**6), 10**6), min_size=1, unique=True).map(lambda v: {"type": "category", "values": v}),
+        st.lists(st.integers(-(10**6), 10**6), min_size=1, unique=True).map(
+            lambda v: {"type": "category", "values": v}
+        ),
         days.map(lambda d: {"type": "date", "min": d[0], "max": d[1]}),
         st.integers(1, 100).map(lambda n: {"type": "text", "max_length": n}),
     )
@@ -279,7 +318,9 @@ def toml_value(value: Any) -> str:
         case list():
             return f"[{', '.join(map(toml_value, value))}]"
         case Mapping():
-            return f"{{ {', '.join(f'{toml_value(k)} = {toml_value(v)}' for k, v in value.items())} }}"
+            return (
+                f"{{ {', '.join(f'{toml_value(k)} = {toml_value(v)}' for k, v in value.items())} }}"
+            )
     return str(value)
 
 
@@ -293,7 +334,13 @@ def toml_value(value: Any) -> str:
     epsilon=st.decimals("0.01", 9, places=2),
 )
 def test_toml_and_python_declare_the_same(
-    tmp_path: Path, columns: Any, name: str, unit: str, neighbors: str, limits: tuple[Any, ...], epsilon: Decimal
+    tmp_path: Path,
+    columns: Any,
+    name: str,
+    unit: str,
+    neighbors: str,
+    limits: tuple[Any, ...],
+    epsilon: Decimal,
 ) -> None:
     bounds = dict(zip(NAMES, limits, strict=True)) if unit != "row" else {}
     given_keys = {"unit": unit, "neighbors": neighbors, **bounds, "columns": columns}
@@ -316,13 +363,23 @@ def test_toml_and_python_declare_the_same(
 def test_equality_sees_every_key(tmp_path: Path) -> None:
     base = Dataset("v.csv", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1})
     others = [
-        Dataset("w.csv", name="v", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}),
+        Dataset(
+            "w.csv", name="v", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}
+        ),
         Dataset("v.csv", unit="q", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}),
         Dataset("v.csv", unit="p", columns={"x": {"type": "text"}}, budget={"epsilon": 1}),
         Dataset("v.csv", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 2}),
         Dataset("v.csv", unit="p", columns={"x": {"type": "bool"}}),
-        Dataset("v.csv", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}, ledger="l"),
-        Dataset("v.csv", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}, neighbors="replace"),
+        Dataset(
+            "v.csv", unit="p", columns={"x": {"type": "bool"}}, budget={"epsilon": 1}, ledger="l"
+        ),
+        Dataset(
+            "v.csv",
+            unit="p",
+            columns={"x": {"type": "bool"}},
+            budget={"epsilon": 1},
+            neighbors="replace",
+        ),
     ]
     assert all(base != other for other in others)
     assert base.tables["v"].source != "v.csv"
@@ -344,9 +401,13 @@ def test_a_dataset_cannot_be_changed() -> None:
 def test_repr_is_short() -> None:
     codes = Table.declare("codes.csv", public=True, columns={"code": {"type": "int"}})
     dataset = Dataset(
-        tables={"visits": Table.declare("v.csv", unit="row"), "codes": codes}, budget={"epsilon": 0.5, "delta": 1e-6}
+        tables={"visits": Table.declare("v.csv", unit="row"), "codes": codes},
+        budget={"epsilon": 0.5, "delta": 1e-6},
     )
-    assert repr(dataset) == "Dataset(visits: 0 columns, unit row; codes: 1 column, public; budget epsilon 0.5, delta 1e-06)"
+    assert (
+        repr(dataset)
+        == "Dataset(visits: 0 columns, unit row; codes: 1 column, public; budget epsilon 0.5, delta 1e-06)"
+    )
     assert repr(Dataset("v.csv", unit="p")) == "Dataset(v: 0 columns, unit p; no budget)"
 
 
@@ -426,7 +487,9 @@ COLUMN = "visits.toml: tables.visits.columns.x"
          "min = 2024-01-31T00"),
     ],
 )  # fmt: skip
-def test_a_bad_column_is_refused(tmp_path: Path, description: str, value: str, rule: str, hint: str) -> None:
+def test_a_bad_column_is_refused(
+    tmp_path: Path, description: str, value: str, rule: str, hint: str
+) -> None:
     error = refusal(tmp_path, table_with(f"x = {{ {description} }}"))
     assert error.value.startswith(value)
     assert rule in error.rule
@@ -508,7 +571,9 @@ TABLE = "visits.toml: tables.visits"
         ("[ledger]\nfile = 'x'\n" + table_with(), "visits.toml: ledger.file", "not a known key", "Known here: path."),
     ],
 )  # fmt: skip
-def test_a_bad_table_or_budget_is_refused(tmp_path: Path, text: str, value: str, rule: str, hint: str) -> None:
+def test_a_bad_table_or_budget_is_refused(
+    tmp_path: Path, text: str, value: str, rule: str, hint: str
+) -> None:
     error = refusal(tmp_path, text)
     assert error.value.startswith(value)
     assert rule in error.rule
@@ -522,7 +587,9 @@ def test_a_bad_table_or_budget_is_refused(tmp_path: Path, text: str, value: str,
     "spark:s3cret", "jdbc:x:s3cret.parquet", "https://s3cret/v.parquet", "mysql://someone:s3cret@db/visits",
     "host=db password=s3cret dbname=visits.parquet",
 ])  # fmt: skip
-def test_addresses_that_no_engine_reads_are_refused_and_their_passwords_not_shown(tmp_path: Path, address: str) -> None:
+def test_addresses_that_no_engine_reads_are_refused_and_their_passwords_not_shown(
+    tmp_path: Path, address: str
+) -> None:
     error = refusal(tmp_path, f'[tables.visits]\nunit = "row"\nsource = "{address}"')
     assert error.rule == "no engine reads such an address"
     assert error.value.startswith(TABLE + ".source with ")
@@ -536,7 +603,9 @@ def test_addresses_that_no_engine_reads_are_refused_and_their_passwords_not_show
     ("a = " + "1" * 5000, "visits.toml", "not valid TOML"),
     ("a = " + "[" * 50_000, "visits.toml", "nested too deeply"),
 ])  # fmt: skip
-def test_a_syntax_error_is_shown_with_file_and_line(tmp_path: Path, text: str, where: str, what: str) -> None:
+def test_a_syntax_error_is_shown_with_file_and_line(
+    tmp_path: Path, text: str, where: str, what: str
+) -> None:
     error = refusal(tmp_path, text)
     assert error.value == where
     assert what in error.rule
@@ -573,7 +642,9 @@ def test_many_known_names_are_cut_short(tmp_path: Path) -> None:
 
 
 def test_the_first_of_several_problems_is_told(tmp_path: Path) -> None:
-    error = refusal(tmp_path, table_with('a = { type = "int" }\nb = { type = "bad" }\nc = { type = "worse" }'))
+    error = refusal(
+        tmp_path, table_with('a = { type = "int" }\nb = { type = "bad" }\nc = { type = "worse" }')
+    )
     assert error.value.startswith(TABLE + ".columns.b.type")
 
 
@@ -673,9 +744,13 @@ scalars = st.one_of(
                      Decimal("1e999999999"), Decimal("-0e999999999"), Decimal("sNaN"), "\ud800", "\0"]),
 )  # fmt: skip
 garbage = st.recursive(
-    scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3), max_leaves=6
+    scalars,
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3),
+    max_leaves=6,
 )
-column_keys = st.sampled_from(["type", "min", "max", "step", "values", "nullable", "max_length", "mim"])
+column_keys = st.sampled_from(
+    ["type", "min", "max", "step", "values", "nullable", "max_length", "mim"]
+)
 a_column = st.one_of(
     garbage,
     st.builds(
@@ -684,7 +759,18 @@ a_column = st.one_of(
         st.dictionaries(column_keys, garbage, max_size=4),
     ),
 )
-table_keys = ["source", "unit", "persons", "via", "table", "neighbors", *NAMES, "public", "key", "columns"]
+table_keys = [
+    "source",
+    "unit",
+    "persons",
+    "via",
+    "table",
+    "neighbors",
+    *NAMES,
+    "public",
+    "key",
+    "columns",
+]
 a_table = st.builds(
     lambda sure, wild, columns: sure | {"columns": columns} | wild,
     st.fixed_dictionaries({"source": st.just("v.duckdb"), "unit": st.sampled_from(["row", "p"])}),
@@ -694,9 +780,16 @@ a_table = st.builds(
 
 
 @settings(max_examples=200)
-@given(garbage | st.dictionaries(st.text(max_size=4), garbage | a_table, max_size=2), garbage, garbage, garbage)
+@given(
+    garbage | st.dictionaries(st.text(max_size=4), garbage | a_table, max_size=2),
+    garbage,
+    garbage,
+    garbage,
+)
 @example({"t": {"source": "v.csv", "unit": "p"}}, {"epsilon": Decimal("1e999999999")}, None, None)
-def test_garbage_from_python_is_refused_or_read(tables: Any, budget: Any, reserved: Any, ledger: Any) -> None:
+def test_garbage_from_python_is_refused_or_read(
+    tables: Any, budget: Any, reserved: Any, ledger: Any
+) -> None:
     try:
         dataset = Dataset(tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger)
     except InvalidDeclaration as error:
@@ -725,7 +818,11 @@ def check_laws(dataset: Dataset) -> None:
             if isinstance(kind, Number) and kind.lower is not None:
                 assert kind.upper is not None
                 assert kind.step is not None
-                assert (kind.lower / kind.step).denominator == (kind.upper / kind.step).denominator == 1
+                assert (
+                    (kind.lower / kind.step).denominator
+                    == (kind.upper / kind.step).denominator
+                    == 1
+                )
                 assert 0 <= kind.upper - kind.lower <= 2**53 * kind.step
                 assert max(abs(kind.lower), abs(kind.upper)) / kind.step < 2**62
                 assert kind.integral or declared.kind == "float"
@@ -733,7 +830,9 @@ def check_laws(dataset: Dataset) -> None:
 
 def toml_garbage() -> st.SearchStrategy[str]:
     number = st.one_of(
-        st.integers().map(str), st.floats().map(str), st.sampled_from(["1e999999999", "0e-99999999999999999999", "-0.0"])
+        st.integers().map(str),
+        st.floats().map(str),
+        st.sampled_from(["1e999999999", "0e-99999999999999999999", "-0.0"]),
     )
     text = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=6).map(
         lambda s: json.dumps(s, ensure_ascii=False)
@@ -744,13 +843,30 @@ def toml_garbage() -> st.SearchStrategy[str]:
         st.sampled_from(['"int"', '"float"', '"category"', '"row"', '"v.csv"']),
     )  # fmt: skip
     key = (
-        st.sampled_from(["type", "min", "max", "values", "step", "source", "unit", "columns", "epsilon", "path", "x"]) | text
+        st.sampled_from(
+            [
+                "type",
+                "min",
+                "max",
+                "values",
+                "step",
+                "source",
+                "unit",
+                "columns",
+                "epsilon",
+                "path",
+                "x",
+            ]
+        )
+        | text
     )
     return st.recursive(
         plain,
         lambda x: (
             st.lists(x, max_size=3).map(lambda v: f"[{', '.join(v)}]")
-            | st.dictionaries(key, x, max_size=3).map(lambda d: f"{{ {', '.join(f'{k} = {v}' for k, v in d.items())} }}")
+            | st.dictionaries(key, x, max_size=3).map(
+                lambda d: f"{{ {', '.join(f'{k} = {v}' for k, v in d.items())} }}"
+            )
         ),
         max_leaves=8,
     )
@@ -759,7 +875,8 @@ def toml_garbage() -> st.SearchStrategy[str]:
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
-        st.sampled_from(["tables", "budget", "ledger", "tables.t", "tables.t.columns.x", "other"]), toml_garbage()
+        st.sampled_from(["tables", "budget", "ledger", "tables.t", "tables.t.columns.x", "other"]),
+        toml_garbage(),
     )
 )
 def test_garbage_from_toml_is_refused_or_read(tmp_path: Path, entries: dict[str, str]) -> None:

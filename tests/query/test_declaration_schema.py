@@ -50,7 +50,9 @@ def faults(declared: dict[str, Any]) -> list[str]:
 
 
 def test_the_file_that_comes_with_the_package_is_the_schema() -> None:
-    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), "write it anew: sordino schema --output " + SCHEMA_FILE.name
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
+        "write it anew: sordino schema --output " + SCHEMA_FILE.name
+    )
     jsonschema.Draft7Validator.check_schema(json.loads(schema_text()))
 
 
@@ -60,7 +62,9 @@ def written_declarations() -> list[tuple[str, str]]:
     for file in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]:
         blocks = re.findall(r"```toml\n(.*?)```", file.read_text("utf-8"), re.DOTALL)
         found += [(f"{file.name}:{i}", block) for i, block in enumerate(blocks)]
-    found += [(file.name, file.read_text("utf-8")) for file in sorted((ROOT / "examples").rglob("*.toml"))]
+    found += [
+        (file.name, file.read_text("utf-8")) for file in sorted((ROOT / "examples").rglob("*.toml"))
+    ]
     for file in sorted((ROOT / "tests").rglob("*.py")):
         texts = re.findall(r'(?:r|)"""\\?\n?(.*?)"""', file.read_text("utf-8"), re.DOTALL)
         found += [(f"{file.name}:{i}", text) for i, text in enumerate(texts)]
@@ -160,7 +164,9 @@ KEYS = [
 
 
 def sections(value: dict[str, Any]) -> list[dict[str, Any]]:
-    inner = [section for each in value.values() if isinstance(each, dict) for section in sections(each)]
+    inner = [
+        section for each in value.values() if isinstance(each, dict) for section in sections(each)
+    ]
     return [value, *inner]
 
 
@@ -175,7 +181,11 @@ def mutated(seed: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         else:
             key = rng.choice(list(section)) if section and action < 3 else rng.choice(KEYS)
             # elsewhere a day is text to an editor, which the schema cannot tell from text in quotes
-            values = VALUES if key in ("min", "max") else [value for value in VALUES if not isinstance(value, date | time)]
+            values = (
+                VALUES
+                if key in ("min", "max")
+                else [value for value in VALUES if not isinstance(value, date | time)]
+            )
             section[key] = copy.deepcopy(rng.choice(values))
     return declared
 
@@ -192,7 +202,9 @@ def refused(declared: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Invali
 
 @pytest.mark.filterwarnings("ignore::sordino.errors.DeclarationWarning")
 @pytest.mark.parametrize("count", first_of(1, [500, 3000]))
-def test_reader_and_schema_refuse_the_same_structures(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_and_schema_refuse_the_same_structures(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(20261116)
     seeds = [tomllib.loads("\n".join(map(str.strip, seed.splitlines()))) for seed in SEEDS]
     for seed in seeds:
@@ -206,7 +218,10 @@ def test_reader_and_schema_refuse_the_same_structures(count: int, monkeypatch: p
             assert not found, (declared, found)
             accepted += 1
         elif not found:
-            assert any(re.search(rule, error.rule) for rule in BY_SEVERAL_VALUES), (declared, str(error))
+            assert any(re.search(rule, error.rule) for rule in BY_SEVERAL_VALUES), (
+                declared,
+                str(error),
+            )
             by_values += 1
         else:
             both += 1

@@ -12,7 +12,19 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from query.nasty import COLUMNS, MODERATE, Expressions, Table, belongs, bind, column, number, raw_rows, same, table
+from query.nasty import (
+    COLUMNS,
+    MODERATE,
+    Expressions,
+    Table,
+    belongs,
+    bind,
+    column,
+    number,
+    raw_rows,
+    same,
+    table,
+)
 from query.reference import clean, evaluate
 from sordino.engines.duckdb import forms
 from sordino.engines.duckdb.dialect import write
@@ -20,7 +32,14 @@ from sordino.errors import InvalidInput
 from sordino.query import dataset
 from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import Multiples, Starts, domain, domain_size
-from sordino.query.meaning.expressions import condition, indicator, key_index, key_value, quantised, typed
+from sordino.query.meaning.expressions import (
+    condition,
+    indicator,
+    key_index,
+    key_value,
+    quantised,
+    typed,
+)
 from sordino.query.meaning.reading import read
 from sordino.query.tree import Call, Case, Column, Expression, Literal
 from sordino.query.typed import Typed
@@ -29,7 +48,9 @@ from sordino.query.types import Day, Moment, Number, Text, Truth
 KINDS = ("number", "truth", "text", "day", "moment")
 
 
-def random_expressions(seed: int, count: int, columns: tuple[str, ...] = tuple(COLUMNS)) -> list[Expression]:
+def random_expressions(
+    seed: int, count: int, columns: tuple[str, ...] = tuple(COLUMNS)
+) -> list[Expression]:
     source = Expressions(seed, columns)
     return [source.one(KINDS[i % len(KINDS)], source.rng.randint(1, 4)) for i in range(count)]
 
@@ -38,7 +59,9 @@ def random_expressions(seed: int, count: int, columns: tuple[str, ...] = tuple(C
 def test_random_expressions_are_total_and_keep_their_type(seed: int) -> None:
     expressions = random_expressions(seed, 40)
     known = [bind(e) for e in expressions]
-    for expression, found, results in zip(expressions, known, table().run([k.sql for k in known]), strict=True):
+    for expression, found, results in zip(
+        expressions, known, table().run([k.sql for k in known]), strict=True
+    ):
         for got in results:
             assert belongs(got, found), (expression, got, found.type)
 
@@ -47,10 +70,17 @@ def test_random_expressions_are_total_and_keep_their_type(seed: int) -> None:
 def test_random_expressions_equal_the_reference(seed: int) -> None:
     expressions = [e for e in random_expressions(seed, 40, MODERATE) if ascii_only(e)]
     known = [bind(e) for e in expressions]
-    for expression, found, results in zip(expressions, known, table().run([k.sql for k in known]), strict=True):
+    for expression, found, results in zip(
+        expressions, known, table().run([k.sql for k in known]), strict=True
+    ):
         for got, row in zip(results, table().rows, strict=True):
             wanted = evaluate(expression, row)
-            assert same(got, wanted, 1e-12 if isinstance(found.type, Number) else 0), (expression, got, wanted, row)
+            assert same(got, wanted, 1e-12 if isinstance(found.type, Number) else 0), (
+                expression,
+                got,
+                wanted,
+                row,
+            )
 
 
 def ascii_only(expression: Expression) -> bool:
@@ -96,17 +126,49 @@ READS: list[tuple[dataset.Column, str, list[str]]] = [
         "HUGEINT",
         ["170141183460469231731687303715884105727", "-9", "-1" + "0" * 38],
     ),
-    (dataset.Column("int", number(-(2**62) + 1, 2**62 - 1, 1)), "HUGEINT", ["170141183460469231731687303715884105727", "9"]),
-    (dataset.Column("int", number(step=1)), "HUGEINT", ["170141183460469231731687303715884105727", "-9"]),
+    (
+        dataset.Column("int", number(-(2**62) + 1, 2**62 - 1, 1)),
+        "HUGEINT",
+        ["170141183460469231731687303715884105727", "9"],
+    ),
+    (
+        dataset.Column("int", number(step=1)),
+        "HUGEINT",
+        ["170141183460469231731687303715884105727", "-9"],
+    ),
     (dataset.Column("category", number(-3, 40, 1, (-3, 40))), "UTINYINT", ["40", "3"]),
-    (dataset.Column("category", number(-3, 40, 1, (-3, 40))), "HUGEINT", ["-3", "170141183460469231731687303715884105727"]),
-    (dataset.Column("float", number(0, 5, "0.01")), "DECIMAL(38,10)", ["9999999999999999999999999999.5", "1.25", "-3"]),
+    (
+        dataset.Column("category", number(-3, 40, 1, (-3, 40))),
+        "HUGEINT",
+        ["-3", "170141183460469231731687303715884105727"],
+    ),
+    (
+        dataset.Column("float", number(0, 5, "0.01")),
+        "DECIMAL(38,10)",
+        ["9999999999999999999999999999.5", "1.25", "-3"],
+    ),
     (dataset.Column("float", number(0, 5, "0.01")), "FLOAT", ["'nan'", "'inf'", "'-inf'", "0.1"]),
-    (dataset.Column("float", number(0, 5, "0.01")), "HUGEINT", ["170141183460469231731687303715884105727", "2"]),
+    (
+        dataset.Column("float", number(0, 5, "0.01")),
+        "HUGEINT",
+        ["170141183460469231731687303715884105727", "2"],
+    ),
     (dataset.Column("float", number()), "UBIGINT", ["18446744073709551615"]),
-    (dataset.Column("float", number(-100, 1000, 10)), "DOUBLE", ["'nan'", "12.5", "-0.5", "1e300", "'-inf'"]),
-    (dataset.Column("float", number(-(2**62) + 1, 2**62 - 1, 1)), "DOUBLE", ["1e19", "-1e19", "4611686018427387903"]),
-    (dataset.Column("category", Text(("x", "O'Hara"), 6)), "ENUM('x', 'y', 'O''Hara')", ["'x'", "'y'", "'O''Hara'"]),
+    (
+        dataset.Column("float", number(-100, 1000, 10)),
+        "DOUBLE",
+        ["'nan'", "12.5", "-0.5", "1e300", "'-inf'"],
+    ),
+    (
+        dataset.Column("float", number(-(2**62) + 1, 2**62 - 1, 1)),
+        "DOUBLE",
+        ["1e19", "-1e19", "4611686018427387903"],
+    ),
+    (
+        dataset.Column("category", Text(("x", "O'Hara"), 6)),
+        "ENUM('x', 'y', 'O''Hara')",
+        ["'x'", "'y'", "'O''Hara'"],
+    ),
     (dataset.Column("text", Text(None, 3)), "ENUM('abcdef')", ["'abcdef'"]),
     (
         dataset.Column("date", Day(date(2020, 1, 1), date(2020, 12, 31))),
@@ -114,14 +176,26 @@ READS: list[tuple[dataset.Column, str, list[str]]] = [
         ["'infinity'", "'-infinity'", "'4000-01-01 (BC)'"],
     ),
     *(
-        (dataset.Column("datetime", Moment()), t, ["'2020-05-06 07:08:09.5'", "'infinity'", "'-infinity'"])
-        for t in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+        (
+            dataset.Column("datetime", Moment()),
+            t,
+            ["'2020-05-06 07:08:09.5'", "'infinity'", "'-infinity'"],
+        )
+        for t in (
+            "TIMESTAMP",
+            "TIMESTAMP_S",
+            "TIMESTAMP_MS",
+            "TIMESTAMP_NS",
+            "TIMESTAMP WITH TIME ZONE",
+        )
     ),
 ]
 
 
 @pytest.mark.parametrize(("declared", "engine_type", "cells"), READS)
-def test_reading_every_engine_type(declared: dataset.Column, engine_type: str, cells: list[str]) -> None:
+def test_reading_every_engine_type(
+    declared: dataset.Column, engine_type: str, cells: list[str]
+) -> None:
     form = forms.cell(declared, engine_type, "x")
     assert form is not None
     connection = duckdb.connect()
@@ -132,7 +206,9 @@ def test_reading_every_engine_type(declared: dataset.Column, engine_type: str, c
     cleaned = f"SELECT {write(found.sql)} FROM (SELECT {form} AS x FROM t)"
     results = [r[0] for r in connection.execute(cleaned).fetchall()]
     assert results[-1] is None
-    for got, (raw,) in zip(results, connection.execute(f"SELECT {form} FROM t").fetchall(), strict=True):
+    for got, (raw,) in zip(
+        results, connection.execute(f"SELECT {form} FROM t").fetchall(), strict=True
+    ):
         # steps coarser than one are met after rounding only
         loose = Typed(Number(found.type.lower, found.type.upper, Fraction(1)), found.sql) if isinstance(found.type, Number) \
             and found.type.step is not None and found.type.step > 1 else found  # fmt: skip
@@ -151,7 +227,12 @@ def test_reading_trusts_no_declared_absence_of_nulls() -> None:
 @pytest.mark.parametrize(
     ("kind", "type_", "good", "bad"),
     [
-        ("int", Number(), "BIGINT UTINYINT HUGEINT", "DOUBLE VARCHAR BOOLEAN UHUGEINT DATE INTEGER[]"),
+        (
+            "int",
+            Number(),
+            "BIGINT UTINYINT HUGEINT",
+            "DOUBLE VARCHAR BOOLEAN UHUGEINT DATE INTEGER[]",
+        ),
         ("float", Number(), "FLOAT DOUBLE DECIMAL(18,3) INTEGER", "VARCHAR BOOLEAN TIMESTAMP"),
         ("bool", Truth(), "BOOLEAN", "INTEGER VARCHAR"),
         ("text", Text(), "VARCHAR ENUM('a')", "BLOB INTEGER VARCHAR[] JSON"),
@@ -164,7 +245,10 @@ def test_reading_trusts_no_declared_absence_of_nulls() -> None:
 def test_matching_types(kind: Any, type_: Any, good: str, bad: str) -> None:
     declared = dataset.Column(kind, type_)
     assert all(forms.cell(declared, t, "x") for t in good.split())
-    assert not any(forms.cell(declared, t, "x") for t in [*bad.split(), "TIME WITH TIME ZONE", "STRUCT(a INTEGER)"])
+    assert not any(
+        forms.cell(declared, t, "x")
+        for t in [*bad.split(), "TIME WITH TIME ZONE", "STRUCT(a INTEGER)"]
+    )
 
 
 def nearest(value: Any, step: Fraction, integral: bool) -> Any:
@@ -181,11 +265,15 @@ STEPS = [(Fraction(1), -50, 50), (Fraction(1), 0, 10**6), (Fraction(3), -50, 100
 
 @pytest.mark.parametrize("name", [n for n, c in COLUMNS.items() if isinstance(c.type, Number)])
 @pytest.mark.parametrize(("step", "lower", "upper"), STEPS)
-def test_quantised_stays_within_its_bounds(name: str, step: Fraction, lower: int, upper: int) -> None:
+def test_quantised_stays_within_its_bounds(
+    name: str, step: Fraction, lower: int, upper: int
+) -> None:
     found = column(Column(name))
     assert isinstance(found.type, Number)
     results = table().run([quantised(found, step, Fraction(lower), Fraction(upper))])[0]
-    first, last = (math.floor(end / step + Fraction(1, 2)) for end in (Fraction(lower), Fraction(upper)))
+    first, last = (
+        math.floor(end / step + Fraction(1, 2)) for end in (Fraction(lower), Fraction(upper))
+    )
     for got, row in zip(results, table().rows, strict=True):
         value = row[name]
         if value is None:
@@ -214,14 +302,23 @@ def test_quantised_holds_even_if_the_type_is_wrong(name: str, lie: Number) -> No
     ]
     for step, lower, upper in bounds:
         results = table().run([quantised(raw, step, Fraction(lower), Fraction(upper))])[0]
-        first, last = (math.floor(end / step + Fraction(1, 2)) for end in (Fraction(lower), Fraction(upper)))
-        assert all(got is None or (isinstance(got, int) and first <= got <= last) for got in results)
+        first, last = (
+            math.floor(end / step + Fraction(1, 2)) for end in (Fraction(lower), Fraction(upper))
+        )
+        assert all(
+            got is None or (isinstance(got, int) and first <= got <= last) for got in results
+        )
         assert any(got is not None for got in results)
 
 
 def test_quantised_refuses_steps_that_do_not_fit() -> None:
     cost = column(Column("cost"))
-    for step, lower, upper in [(Fraction(0), 0, 1), (Fraction(-1), 0, 1), (Fraction(1), 1, 0), (Fraction(1, 2**70), 0, 1)]:
+    for step, lower, upper in [
+        (Fraction(0), 0, 1),
+        (Fraction(-1), 0, 1),
+        (Fraction(1), 1, 0),
+        (Fraction(1, 2**70), 0, 1),
+    ]:
         with pytest.raises(InvalidInput):
             quantised(cost, step, Fraction(lower), Fraction(upper))
 
@@ -242,11 +339,17 @@ KEYS: list[tuple[Expression, list[Any]]] = [
     (Call("round", (Column("cost"), Literal(-3))), [0, 1000, 2000, 3000, 4000, 5000]),
     (Call("floor", (Call("/", (Column("age"), Literal(50))),)), [0, 1, 2]),
     (Call(">=", (Column("age"), Literal(65))), [False, True]),
-    (Case(((Call("<", (Column("age"), Literal(18))), Literal("child")),), Literal("adult")), ["child", "adult"]),
+    (
+        Case(((Call("<", (Column("age"), Literal(18))), Literal("child")),), Literal("adult")),
+        ["child", "adult"],
+    ),
     (Case(((Call("<", (Column("age"), Literal(18))), Literal(1000)),), Literal(1)), [1000, 1]),
     (Call("date_part", (Literal("quarter"), Column("day"))), [1, 2, 3, 4]),
     (Call("date_part", (Literal("year"), Column("day"))), [2019, 2020, 2021]),
-    (Call("date_trunc", (Literal("year"), Column("day"))), [date(2019, 1, 1), date(2020, 1, 1), date(2021, 1, 1)]),
+    (
+        Call("date_trunc", (Literal("year"), Column("day"))),
+        [date(2019, 1, 1), date(2020, 1, 1), date(2021, 1, 1)],
+    ),
     (
         Call("date_trunc", (Literal("month"), Column("at"))),
         [datetime(2020, 1, 1), datetime(2020, 2, 1), datetime(2020, 3, 1)],
@@ -269,7 +372,9 @@ def test_domains_of_keys(key: Expression, values: list[Any]) -> None:
         assert (got is None) == (value is None)
         if got is not None:
             key_of_row: Any = index[got]
-            assert same(value, float(key_of_row) if isinstance(key_of_row, Fraction) else key_of_row)
+            assert same(
+                value, float(key_of_row) if isinstance(key_of_row, Fraction) else key_of_row
+            )
 
 
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "hour"])
@@ -286,7 +391,10 @@ def test_domains_of_dates(unit: str) -> None:
 
 def test_large_domains_are_counted_not_listed() -> None:
     assert domain_size(bind(Column("any_day"))) == date(9999, 12, 31).toordinal()
-    assert domain_size(bind(Call("date_trunc", (Literal("hour"), Column("any_at"))))) == 24 * date(9999, 12, 31).toordinal()
+    assert (
+        domain_size(bind(Call("date_trunc", (Literal("hour"), Column("any_at")))))
+        == 24 * date(9999, 12, 31).toordinal()
+    )
     assert domain_size(bind(Column("big"))) == 2**63 - 1
     assert domain_size(bind(Column("cost"))) == 500_001
     for unknown in ("city", "any_int", "any_float", "any_at"):
@@ -301,7 +409,10 @@ def test_conditions() -> None:
     with pytest.raises(InvalidInput, match="a number as a condition"):
         condition(Column("age"), column)
     share = indicator(condition(Call(">=", (Column("age"), Literal(65))), column))
-    assert (share.type, write(share.sql)[:5]) == (Number(Fraction(0), Fraction(1), Fraction(1)), "CAST(")
+    assert (share.type, write(share.sql)[:5]) == (
+        Number(Fraction(0), Fraction(1), Fraction(1)),
+        "CAST(",
+    )
     assert set(table().run([share.sql])[0]) <= {0, 1, None}
 
 
@@ -325,7 +436,9 @@ def test_literals_reach_the_engine_exactly() -> None:
         5e-324,
         -1.7976931348623157e308,
     ]
-    literals = [Fraction(v) for v in values] + [Fraction(rng.randint(-(10**20), 10**20), 10**10) for _ in range(200)]
+    literals = [Fraction(v) for v in values] + [
+        Fraction(rng.randint(-(10**20), 10**20), 10**10) for _ in range(200)
+    ]
     results = table().run([nodes.real(v) for v in literals])
     for got, wanted in zip(results, literals, strict=True):
         assert isinstance(got[0], float)

@@ -64,7 +64,12 @@ def test_a_path_of_parents_leads_to_the_persons(tmp_path: Path) -> None:
 
 def test_keys_are_offered_on_both_sides_under_names_of_their_own(tmp_path: Path) -> None:
     tables = load(tmp_path, SHOP).tables
-    assert [table.identities for table in tables.values()] == [("Id",), ("customer", "ID"), ("Order_ID",), ()]
+    assert [table.identities for table in tables.values()] == [
+        ("Id",),
+        ("customer", "ID"),
+        ("Order_ID",),
+        (),
+    ]
     orders = tables["orders"]
     names = [orders.person_column, *map(orders.identity_column, ("CUSTOMER", "id"))]
     assert len({name.casefold() for name in (*names, *orders.columns)}) == 4
@@ -84,8 +89,12 @@ def test_keys_are_offered_on_both_sides_under_names_of_their_own(tmp_path: Path)
         ("row", None, None, "row"),
     ],
 )
-def test_persons_are_called_like_their_column_by_default(unit: str, persons: Any, kind: Any, lineage: str) -> None:
-    dataset = Dataset(tables={"v": Table.declare("v.csv", unit=unit, persons=persons)}, budget={"epsilon": 1})
+def test_persons_are_called_like_their_column_by_default(
+    unit: str, persons: Any, kind: Any, lineage: str
+) -> None:
+    dataset = Dataset(
+        tables={"v": Table.declare("v.csv", unit=unit, persons=persons)}, budget={"epsilon": 1}
+    )
     assert dataset.tables["v"].persons == kind
     # what was written down before there were kinds of persons is still what the declaration says
     assert Terms.of(dataset).lineage == (("v", lineage, "add_remove"),)
@@ -165,7 +174,9 @@ def child(keys: str, parent: str = PARENT) -> str:
          "orders -> lines -> orders", "leads back", "unit"),
     ],
 )  # fmt: skip
-def test_a_bad_foreign_key_is_refused(tmp_path: Path, text: str, value: str, rule: str, hint: str) -> None:
+def test_a_bad_foreign_key_is_refused(
+    tmp_path: Path, text: str, value: str, rule: str, hint: str
+) -> None:
     error = refusal(tmp_path, text)
     assert value in error.value
     assert rule in error.rule
@@ -173,7 +184,10 @@ def test_a_bad_foreign_key_is_refused(tmp_path: Path, text: str, value: str, rul
 
 
 def test_a_table_of_other_persons_is_not_touched(tmp_path: Path) -> None:
-    text = child('via = { a = "orders.id" }') + '[tables.staff]\nsource = "staff.parquet"\nunit = "id"\n'
+    text = (
+        child('via = { a = "orders.id" }')
+        + '[tables.staff]\nsource = "staff.parquet"\nunit = "id"\n'
+    )
     tables = load(tmp_path, text).tables
     assert [table.persons for table in tables.values()] == ["customer", "customer", "id"]
     assert tables["staff"].identities == ()
@@ -181,6 +195,9 @@ def test_a_table_of_other_persons_is_not_touched(tmp_path: Path) -> None:
 
 def test_the_example_of_the_page_is_read_as_it_says(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "declaration.md").read_text()
-    tables = load(tmp_path, page.split("## Persons through other tables")[1].split("```toml")[1].split("```")[0]).tables
+    tables = load(
+        tmp_path,
+        page.split("## Persons through other tables")[1].split("```toml")[1].split("```")[0],
+    ).tables
     assert {table.persons for table in tables.values()} == {"customer"}
     assert tables["lines"].via == Via("orders", (("order_id", "id"),))

@@ -15,7 +15,11 @@ from sordino.errors import InvalidInput
 
 DAYS = [date(2024, 1, 1) + timedelta(days=3 * i) for i in range(40)]
 TIMES = [datetime(2024, 1, 1) + timedelta(minutes=17 * i) for i in range(40)]
-WARDS, CITIES, COSTS = ["A", "B", None, "B"] * 10, ["Ulm", "Bonn", "ulm", None, "Köln"] * 8, [0.0, 1.0, 100.0, 2500.0] * 10
+WARDS, CITIES, COSTS = (
+    ["A", "B", None, "B"] * 10,
+    ["Ulm", "Bonn", "ulm", None, "Köln"] * 8,
+    [0.0, 1.0, 100.0, 2500.0] * 10,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +32,19 @@ def session() -> Any:
         "city": {"type": "text", "max_length": 10},
         "cost": {"type": "float", "min": 0, "max": 5000},
     }
-    data = so.Dataset(table, name="visits", unit="row", columns=columns, budget={"epsilon": 10**6, "delta": 0.5})
+    data = so.Dataset(
+        table, name="visits", unit="row", columns=columns, budget={"epsilon": 10**6, "delta": 0.5}
+    )
     with so.Session(data) as opened:
         yield opened
 
 
 def counted(session: so.Session, key: str) -> dict[Any, int]:
-    rows = session.sql(f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY k", epsilon=1000).to_arrow().to_pylist()
+    rows = (
+        session.sql(f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY k", epsilon=1000)
+        .to_arrow()
+        .to_pylist()
+    )
     return {row["k"]: round(row["n"]) for row in rows}
 
 
@@ -70,7 +80,9 @@ def test_joined_texts_of_the_data_are_private_keys(session: so.Session) -> None:
     sql = "SELECT LOWER(city) || '/' || ward AS k, COUNT(*) AS n FROM visits GROUP BY k"
     rows = session.sql(sql, epsilon=1000, delta=0.1).to_arrow().to_pylist()
     pairs = zip(CITIES, WARDS, strict=True)
-    assert {row["k"]: round(row["n"]) for row in rows} == Counter(f"{c.lower()}/{w}" for c, w in pairs if c and w)
+    assert {row["k"]: round(row["n"]) for row in rows} == Counter(
+        f"{c.lower()}/{w}" for c, w in pairs if c and w
+    )
     sql = "SELECT COUNT(*) AS n FROM visits WHERE city ILIKE 'U%' AND city || ward <> 'x'"
     assert round(session.sql(sql, epsilon=1000).to_arrow().to_pylist()[0]["n"]) == sum(
         c.lower() == "ulm" and w is not None for c, w in zip(CITIES, WARDS, strict=True) if c

@@ -51,7 +51,9 @@ def cases(name: str) -> list[Expression]:
     pairs = random.Random(name).sample(list(product(NUMBERS, NUMBERS)), 70)
     pairs += [p for kind in (TEXTS, DAYS, MOMENTS, TRUTHS) for p in product(kind, kind)]
     if name not in ("coalesce", "least", "greatest"):
-        pairs += list(product(DAYS, [Literal("2020-02-29"), Literal("2020-02-29 10:30"), Column("at")]))
+        pairs += list(
+            product(DAYS, [Literal("2020-02-29"), Literal("2020-02-29 10:30"), Column("at")])
+        )
     listed: list[tuple[Expression, ...]]
     match name:
         case "neg" | "abs" | "floor" | "ceil" | "ln" | "log10" | "exp" | "sqrt":
@@ -65,18 +67,31 @@ def cases(name: str) -> list[Expression]:
         case "and" | "or":
             listed = [*product(TRUTHS, TRUTHS), (Literal(None), Column("flag"), Literal(True))]
         case "round":
-            listed = [(x,) for x in NUMBERS] + [(x, Literal(d)) for x in NUMBERS for d in (-18, -2, -1, 0, 1, 2, 15)]
+            listed = [(x,) for x in NUMBERS] + [
+                (x, Literal(d)) for x in NUMBERS for d in (-18, -2, -1, 0, 1, 2, 15)
+            ]
         case "bucket":
             listed = [
-                (x, Literal(w)) for x in NUMBERS for w in (1, 3, 10, 2**40, Fraction(1, 2), Fraction(1, 10), Fraction(5, 3))
+                (x, Literal(w))
+                for x in NUMBERS
+                for w in (1, 3, 10, 2**40, Fraction(1, 2), Fraction(1, 10), Fraction(5, 3))
             ]
         case "%":
             listed = [(x, Literal(w)) for x in NUMBERS for w in (1, 2, 7, 2**62 - 1)]
         case "like" | "ilike":
-            listed = [(x, Literal(p)) for x in TEXTS for p in ("A%", "%", "_", "__", "%o_g%", "100%", "", "%'%", "Z_rich")]
+            listed = [
+                (x, Literal(p))
+                for x in TEXTS
+                for p in ("A%", "%", "_", "__", "%o_g%", "100%", "", "%'%", "Z_rich")
+            ]
         case "substr":
             listed = [(x, Literal(s)) for x in TEXTS for s in (1, 2, 50)]
-            listed += [(x, Literal(s), Literal(k)) for x in TEXTS for s in (1, 2, 99_999) for k in (0, 1, 3, 2**31 - 1)]
+            listed += [
+                (x, Literal(s), Literal(k))
+                for x in TEXTS
+                for s in (1, 2, 99_999)
+                for k in (0, 1, 3, 2**31 - 1)
+            ]
         case "in":
             listed = [(x, Literal(0), Literal(Fraction(1, 10)), Literal(7)) for x in NUMBERS]
             listed += [(x, Literal(0), Literal(None)) for x in NUMBERS] + [
@@ -84,13 +99,26 @@ def cases(name: str) -> list[Expression]:
             ]
             listed += [(x, Literal("2020-02-29"), Literal(date(2021, 1, 3))) for x in DAYS]
         case "date_part":
-            parts = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
+            parts = (
+                "year",
+                "quarter",
+                "month",
+                "week",
+                "day",
+                "dow",
+                "isodow",
+                "doy",
+                "hour",
+                "minute",
+            )
             listed = [(Literal(p), x) for p in parts for x in (*DAYS, *MOMENTS)]
         case "date_trunc":
             units = ("year", "quarter", "month", "week", "day", "hour", "minute")
             listed = [(Literal(u), x) for u in units for x in (*DAYS, *MOMENTS)]
         case "power":
-            exponents = [Literal(n) for n in (0, 1, 2, 3, 64, -1, -2, Fraction(1, 2), Fraction(-1, 3), 1000)]
+            exponents = [
+                Literal(n) for n in (0, 1, 2, 3, 64, -1, -2, Fraction(1, 2), Fraction(-1, 3), 1000)
+            ]
             listed = [
                 *product(NUMBERS, exponents),
                 *product([Literal(n) for n in (0, -1, 2, Fraction(1, 10))], NUMBERS),
@@ -126,10 +154,32 @@ def cases(name: str) -> list[Expression]:
             listed = [(x,) for x in (*DAYS, *MOMENTS)]
         case "cast":
             listed = [(Literal(k), x) for k in ("date", "timestamp") for x in (*DAYS, *MOMENTS)]
-            listed += [(Literal(k), x) for k in ("integer", "bigint", "double") for x in (*NUMBERS, *TRUTHS)]
+            listed += [
+                (Literal(k), x)
+                for k in ("integer", "bigint", "double")
+                for x in (*NUMBERS, *TRUTHS)
+            ]
         case "time_bucket":
-            widths = ["1 minute", "15 minutes", "9999 minutes", "1 hour", "7 hours", "9999 hours", "1 day", "10 days"]
-            widths += ["1 week", "9999 weeks", "1 month", "5 months", "9999 months", "1 quarter", "7 years", "9999 years"]
+            widths = [
+                "1 minute",
+                "15 minutes",
+                "9999 minutes",
+                "1 hour",
+                "7 hours",
+                "9999 hours",
+                "1 day",
+                "10 days",
+            ]
+            widths += [
+                "1 week",
+                "9999 weeks",
+                "1 month",
+                "5 months",
+                "9999 months",
+                "1 quarter",
+                "7 years",
+                "9999 years",
+            ]
             listed = [(Literal(w), x) for w in widths for x in (*DAYS, *MOMENTS)]
         case "date_diff":
             listed = [
@@ -173,7 +223,10 @@ def exact(name: str, expression: Expression, row: dict[str, Cell]) -> bool:
         or Literal(TINY) in expression.arguments
     ):
         return False
-    return name not in ("lower", "upper", "ilike") or str(evaluate(expression.arguments[0], row)).isascii()
+    return (
+        name not in ("lower", "upper", "ilike")
+        or str(evaluate(expression.arguments[0], row)).isascii()
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -192,9 +245,19 @@ def test_total_typed_and_equal_to_the_reference(name: str) -> None:
             largest = magnitude(expression, row)
             if doubles and largest > 2**53:
                 # a whole number that no double holds met doubles: three roundings; a comparison may even turn
-                assert isinstance(got, bool) or same(got, wanted, 4 * 2.0**-53), (expression, got, wanted, row)
+                assert isinstance(got, bool) or same(got, wanted, 4 * 2.0**-53), (
+                    expression,
+                    got,
+                    wanted,
+                    row,
+                )
             else:
-                assert same(got, wanted, 2.0**-52 if isinstance(got, float) else 0), (expression, got, wanted, row)
+                assert same(got, wanted, 2.0**-52 if isinstance(got, float) else 0), (
+                    expression,
+                    got,
+                    wanted,
+                    row,
+                )
 
 
 def computed_in_doubles(name: str, expression: Expression) -> bool:
@@ -202,7 +265,11 @@ def computed_in_doubles(name: str, expression: Expression) -> bool:
     types = [bind(a).type for a in expression.arguments]
     found = bind(expression).type
     whole = all(isinstance(t, Number) and t.integral for t in types)
-    return not whole or name in ("round", "bucket", "/") or (isinstance(found, Number) and not found.integral)
+    return (
+        not whole
+        or name in ("round", "bucket", "/")
+        or (isinstance(found, Number) and not found.integral)
+    )
 
 
 def magnitude(expression: Expression, row: dict[str, Cell]) -> int:
@@ -220,7 +287,12 @@ def test_row_wise(name: str) -> None:
     sql = [bind(e).sql for e in expressions]
     raw = raw_rows(ROWS, seed=1)
     whole = table().run(sql)
-    for picked in ([rng.randrange(ROWS)], rng.sample(range(ROWS), 3), rng.sample(range(ROWS), 60), []):
+    for picked in (
+        [rng.randrange(ROWS)],
+        rng.sample(range(ROWS), 3),
+        rng.sample(range(ROWS), 60),
+        [],
+    ):
         few = Table([raw[i] for i in picked]).run(sql) if picked else []
         if not picked:
             assert Table([]).run(sql) == []
@@ -328,7 +400,10 @@ REFUSED = [
     (Call("||", (Column("ward"), Column("age"))), "joins texts"),
     (Call("||", (Column("flag"), Column("flag"))), "OR"),
     (Call("||", (Column("ward"), Column("city"))), "SUBSTR"),
-    (Call("||", (Call("substr", (Column("city"), Literal(1), Literal(9999))), Column("name"))), "10,000"),
+    (
+        Call("||", (Call("substr", (Column("city"), Literal(1), Literal(9999))), Column("name"))),
+        "10,000",
+    ),
     (Call("ilike", (Column("city"), Literal("a\\%"))), "backslash"),
     (Call("ilike", (Column("age"), Literal("a%"))), "text"),
     (Call("cast", (Literal("date"), Column("city"))), "DATE"),
@@ -416,7 +491,9 @@ def holds(type_: Number, value: Fraction) -> bool:
 
 @settings(max_examples=120, deadline=None)
 @given(numbers(), numbers(), st.integers(-9, 9), st.integers(1, 9))
-def test_intervals_contain(x: tuple[Number, Fraction], y: tuple[Number, Fraction], whole: int, divisor: int) -> None:
+def test_intervals_contain(
+    x: tuple[Number, Fraction], y: tuple[Number, Fraction], whole: int, divisor: int
+) -> None:
     (a, u), (b, v) = x, y
     assert holds(intervals.add(a, b), u + v)
     assert holds(intervals.subtract(a, b), u - v)
@@ -466,19 +543,29 @@ def tight(found: Number, values: list[float]) -> bool:
     if found.lower is None or found.upper is None:
         return False
     distance = Fraction(max(values)) - Fraction(min(values))
-    return within(found, values) and found.upper - found.lower <= distance * Fraction(21, 20) + Fraction(1, 10**9)
+    return within(found, values) and found.upper - found.lower <= distance * Fraction(
+        21, 20
+    ) + Fraction(1, 10**9)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(ELEMENTARY)), st.fractions(Fraction(1, 1000), 300), st.fractions(1, 100))
-def test_bounds_of_elementary_functions_are_sound_and_tight(name: str, lower: Fraction, width: Fraction) -> None:
+@given(
+    st.sampled_from(sorted(ELEMENTARY)), st.fractions(Fraction(1, 1000), 300), st.fractions(1, 100)
+)
+def test_bounds_of_elementary_functions_are_sound_and_tight(
+    name: str, lower: Fraction, width: Fraction
+) -> None:
     values = [elementary(name, [float(end)]) for end in (lower, lower + width)]
-    assert tight(ELEMENTARY[name](Number(lower, lower + width)), [v for v in values if v is not None])
+    assert tight(
+        ELEMENTARY[name](Number(lower, lower + width)), [v for v in values if v is not None]
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.fractions(0, 50), st.fractions(0, 50), st.fractions(-5, 5), st.fractions(0, 5))
-def test_bounds_of_powers_are_sound_and_tight(x: Fraction, wide: Fraction, y: Fraction, high: Fraction) -> None:
+def test_bounds_of_powers_are_sound_and_tight(
+    x: Fraction, wide: Fraction, y: Fraction, high: Fraction
+) -> None:
     found = intervals.power(Number(x, x + wide), Number(y, y + high))
     bases, exponents = (x, x + wide / 3, x + wide), (y, y + high / 3, y + high)
     values = [elementary("power", [float(b), float(e)]) for b in bases for e in exponents]
@@ -520,7 +607,9 @@ def test_known_types_of_the_newer_functions() -> None:
     assert of_type("monthname", Column("at")) == Text(("January", "February", "March"), 8)
     assert of_type("||", Literal("x"), Column("ward")) == Text(("xA", "xB", "xlong ward", "x"), 10)
     assert of_type("||", Column("ward"), Column("name")) == Text(None, 21)
-    assert of_type("clamp", Column("any_int"), Literal(0), Literal(9)) == Number(Fraction(0), Fraction(9), Fraction(1))
+    assert of_type("clamp", Column("any_int"), Literal(0), Literal(9)) == Number(
+        Fraction(0), Fraction(9), Fraction(1)
+    )
     assert of_type("clamp", Column("code"), Literal(0), Literal(9)) == Number(
         Fraction(0), Fraction(9), Fraction(1), (9, 0, 7)
     )
@@ -528,7 +617,9 @@ def test_known_types_of_the_newer_functions() -> None:
         date(2020, 1, 1), date(2021, 7, 9)
     )
     assert of_type("cast", Literal("date"), Column("at")) == Day(date(2020, 1, 5), date(2020, 3, 1))
-    assert of_type("cast", Literal("integer"), Column("signed")) == Number(Fraction(-3), Fraction(1000), Fraction(1))
+    assert of_type("cast", Literal("integer"), Column("signed")) == Number(
+        Fraction(-3), Fraction(1000), Fraction(1)
+    )
     assert of_type("date_diff", Literal("month"), Column("day"), Column("at")) == Number(
         Fraction(-18), Fraction(13), Fraction(1)
     )

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidInput
-from sordino.query.having import SUPPORTED, Cell, check_having, check_order, evaluate, limited, ordered, where_true
+from sordino.query.having import (
+    SUPPORTED,
+    Cell,
+    check_having,
+    check_order,
+    evaluate,
+    limited,
+    ordered,
+    where_true,
+)
 from sordino.query.tree import Call, Case, Column, Expression, Literal, Order
 
 X, Y = Column("x"), Column("y")
@@ -35,7 +44,9 @@ def sql(expression: Expression) -> str:
             return "NULL"
         case Literal(value=v):
             return (
-                f"CAST({float(v) if isinstance(v, Fraction) else v} AS DOUBLE)" if not isinstance(v, bool | str) else repr(v)
+                f"CAST({float(v) if isinstance(v, Fraction) else v} AS DOUBLE)"
+                if not isinstance(v, bool | str)
+                else repr(v)
             )
         case Call(function="neg", arguments=(a,)):
             return f"(-{sql(a)})"
@@ -54,7 +65,9 @@ def sql(expression: Expression) -> str:
     raise AssertionError(expression)
 
 
-numbers = st.sampled_from([NULL, *(Literal(v) for v in (0, 1, -2, 7, Fraction(1, 2), Fraction(-5, 4), Fraction(25, 2)))])
+numbers = st.sampled_from(
+    [NULL, *(Literal(v) for v in (0, 1, -2, 7, Fraction(1, 2), Fraction(-5, 4), Fraction(25, 2)))]
+)
 
 
 def arithmetic(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
@@ -75,7 +88,8 @@ comparisons: st.SearchStrategy[Any] = st.one_of(
 conditions: st.SearchStrategy[Any] = st.recursive(
     comparisons,
     lambda c: st.one_of(
-        st.builds(Call, st.sampled_from(["and", "or"]), st.tuples(c, c)), st.builds(Call, st.just("not"), st.tuples(c))
+        st.builds(Call, st.sampled_from(["and", "or"]), st.tuples(c, c)),
+        st.builds(Call, st.just("not"), st.tuples(c)),
     ),
     max_leaves=4,
 )
@@ -90,9 +104,18 @@ def test_it_decides_as_sql_does(condition: Expression) -> None:
 
 @pytest.mark.parametrize("digits", [0, 1, 2, -1])
 def test_round_goes_away_from_zero(digits: int) -> None:
-    for x in (Fraction(5, 2), Fraction(-5, 2), Fraction(125, 100), Fraction(-1255, 100), Fraction(15), Fraction(1, 3)):
+    for x in (
+        Fraction(5, 2),
+        Fraction(-5, 2),
+        Fraction(125, 100),
+        Fraction(-1255, 100),
+        Fraction(15),
+        Fraction(1, 3),
+    ):
         scaled = abs(x) * Fraction(10) ** digits
-        expected = math.floor(scaled + Fraction(1, 2)) / Fraction(10) ** digits * (1 if x > 0 else -1)
+        expected = (
+            math.floor(scaled + Fraction(1, 2)) / Fraction(10) ** digits * (1 if x > 0 else -1)
+        )
         assert evaluate(call("round", x, digits), {}) == expected
     assert evaluate(call("round", X), {"x": 2.5}) == 3.0
     assert evaluate(call("round", X, 2), {"x": 1.005}) == 1.01
@@ -181,7 +204,12 @@ def test_rows_that_are_true_are_kept() -> None:
     assert where_true(call(">", X, 2), {"x": []}).tolist() == []
 
 
-@given(st.lists(st.tuples(st.sampled_from([None, 1.0, 2.0, math.nan]), st.sampled_from(["a", "b", None])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([None, 1.0, 2.0, math.nan]), st.sampled_from(["a", "b", None])),
+        max_size=12,
+    )
+)
 def test_sorting_is_stable_with_nulls_last(cells: list[tuple[float | None, str | None]]) -> None:
     columns: dict[str, list[Cell]] = {"n": [c[0] for c in cells], "s": [c[1] for c in cells]}
     places = ordered(columns, (Order("n", True), Order("s")), len(cells)).tolist()

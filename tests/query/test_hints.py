@@ -24,7 +24,16 @@ WARDS = {
     },
 }
 VISITS = {
-    "source": pa.table({"pid": [1], "ward": ["A"], "carrier": ["x"], "x": [1], "y": [2.0], "at": [datetime(2024, 1, 1)]}),
+    "source": pa.table(
+        {
+            "pid": [1],
+            "ward": ["A"],
+            "carrier": ["x"],
+            "x": [1],
+            "y": [2.0],
+            "at": [datetime(2024, 1, 1)],
+        }
+    ),
     "unit": "pid",
     "max_rows_per_group": 2,
     "max_groups": 2,
@@ -40,7 +49,9 @@ VISITS = {
 
 @pytest.fixture(scope="module")
 def session() -> so.Session:
-    return so.Session(so.Dataset(tables={"visits": VISITS, "wards": WARDS}, budget=so.Budget(5, 1e-6)))
+    return so.Session(
+        so.Dataset(tables={"visits": VISITS, "wards": WARDS}, budget=so.Budget(5, 1e-6))
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,9 @@ def session() -> so.Session:
         ("SKEWNESS(x) AS n FROM visits", "`sordino docs sql`", None),
     ],
 )  # fmt: skip
-def test_what_a_hint_says_works(refused: str, told: str, works: str | None, session: so.Session) -> None:
+def test_what_a_hint_says_works(
+    refused: str, told: str, works: str | None, session: so.Session
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         session.preview(f"SELECT {refused}", epsilon=1)
     assert told in caught.value.hint
@@ -125,7 +138,9 @@ def test_plans_and_answers_say_that_rows_without_a_person_are_left_out(session: 
          "COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY pid ORDER BY at) AS k FROM visits) AS v"),
     ],
 )  # fmt: skip
-def test_mistakes_of_a_first_day(refused: str, told: str, works: str | None, session: so.Session) -> None:
+def test_mistakes_of_a_first_day(
+    refused: str, told: str, works: str | None, session: so.Session
+) -> None:
     before = len(session.receipts)
     with pytest.raises(InvalidInput) as caught:
         session.sql(f"SELECT {refused}", epsilon=1)
@@ -176,7 +191,11 @@ def test_python_names_of_other_libraries(session: so.Session) -> None:
             getattr(owner, name)
         assert told in str(caught.value), name
         assert caught.value.name == name
-    assert copy.copy(answer).to_json() == pickle.loads(pickle.dumps(answer)).to_json() == answer.to_json()
+    assert (
+        copy.copy(answer).to_json()
+        == pickle.loads(pickle.dumps(answer)).to_json()
+        == answer.to_json()
+    )
     assert not hasattr(question, "__array__")
 
 

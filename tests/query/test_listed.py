@@ -20,8 +20,12 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def session() -> so.Session:
-    rows = pa.table({"ward": ["A", "B"], "grade": [1, 2], "city": ["Bern", "Thun"], "age": [30, 40]})
-    return so.Session(so.Dataset(rows, name="visits", unit="row", columns=COLUMNS, budget=so.Budget(10, 1e-6)))
+    rows = pa.table(
+        {"ward": ["A", "B"], "grade": [1, 2], "city": ["Bern", "Thun"], "age": [30, 40]}
+    )
+    return so.Session(
+        so.Dataset(rows, name="visits", unit="row", columns=COLUMNS, budget=so.Budget(10, 1e-6))
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,5 +85,6 @@ def test_the_message_names_column_value_and_what_was_meant(session: so.Session) 
 def test_what_can_be_true_is_answered(where: str, session: so.Session) -> None:
     session.preview(f"SELECT COUNT(*) AS n FROM visits WHERE {where}", epsilon=1)
     session.preview(
-        "SELECT ward, grade, COUNT(*) AS n FROM visits GROUP BY ward, grade HAVING ward = 'A' OR grade = 3", epsilon=1
+        "SELECT ward, grade, COUNT(*) AS n FROM visits GROUP BY ward, grade HAVING ward = 'A' OR grade = 3",
+        epsilon=1,
     )

@@ -34,7 +34,9 @@ COLUMNS: dict[str, Any] = {
 
 
 def cells(weights: dict[int, int]) -> Cells:
-    return np.array(sorted(weights), np.int64), np.array([weights[place] for place in sorted(weights)], np.int64)
+    return np.array(sorted(weights), np.int64), np.array(
+        [weights[place] for place in sorted(weights)], np.int64
+    )
 
 
 def law(weights: dict[int, int], positions: int, rate: Fraction) -> list[float]:
@@ -45,7 +47,12 @@ def law(weights: dict[int, int], positions: int, rate: Fraction) -> list[float]:
 def misfit(found: Counter[int], expected: list[float]) -> float:
     """The probability of counts as far from a law as these."""
     total = found.total()
-    return float(chi2.sf(sum((found[i] - total * p) ** 2 / (total * p) for i, p in enumerate(expected)), len(expected) - 1))
+    return float(
+        chi2.sf(
+            sum((found[i] - total * p) ** 2 / (total * p) for i, p in enumerate(expected)),
+            len(expected) - 1,
+        )
+    )
 
 
 def test_the_law_of_the_draw() -> None:
@@ -92,7 +99,13 @@ def session() -> Iterator[so.Session]:
         }
     )
     data = so.Dataset(
-        table, name="t", unit="pid", max_rows_per_group=3, max_groups=2, columns=COLUMNS, budget={"epsilon": 10**5}
+        table,
+        name="t",
+        unit="pid",
+        max_rows_per_group=3,
+        max_groups=2,
+        columns=COLUMNS,
+        budget={"epsilon": 10**5},
     )
     with so.Session(data) as opened:
         yield opened
@@ -135,7 +148,9 @@ def test_it_is_a_column_of_values(session: so.Session) -> None:
 
 
 def test_python_asks_the_same(session: so.Session) -> None:
-    assert session.table("t").agg(m=so.mode("ward").where("age > 20")).run(epsilon=50).value() == "B"
+    assert (
+        session.table("t").agg(m=so.mode("ward").where("age > 20")).run(epsilon=50).value() == "B"
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,9 @@ def test_python_asks_the_same(session: so.Session) -> None:
         ("MODE(ward) / COUNT(*)", "by itself"),
     ],
 )
-def test_what_has_no_mode_is_refused_while_planning(session: so.Session, sql: str, hint: str) -> None:
+def test_what_has_no_mode_is_refused_while_planning(
+    session: so.Session, sql: str, hint: str
+) -> None:
     with pytest.raises(so.errors.InvalidInput) as caught:
         session.preview(f"SELECT {sql} AS m FROM t", epsilon=1)
     assert hint in caught.value.hint
@@ -155,7 +172,9 @@ def test_what_has_no_mode_is_refused_while_planning(session: so.Session, sql: st
 
 def test_a_public_table_tells_the_first_of_the_most_frequent() -> None:
     table = pa.table({"ward": ["C", "B", "C", "B", None]})
-    data = so.Dataset(table, name="t", public=True, columns={"ward": COLUMNS["ward"]}, budget={"epsilon": 1})
+    data = so.Dataset(
+        table, name="t", public=True, columns={"ward": COLUMNS["ward"]}, budget={"epsilon": 1}
+    )
     with so.Session(data) as opened:
         assert opened.sql("SELECT MODE(ward) AS m FROM t", epsilon=1).value() == "B"
 
@@ -165,14 +184,22 @@ def test_no_person_moves_more_weight_than_declared() -> None:
     types = pa.schema({"pid": pa.int64(), "ward": pa.string(), "age": pa.int64()})
     for neighbors in ("add_remove", "replace"):
         columns = {name: COLUMNS[name] for name in ("ward", "age")}
-        bounds: dict[str, Any] = {"unit": "pid", "max_rows_per_group": 2, "max_groups": 1, "neighbors": neighbors}
+        bounds: dict[str, Any] = {
+            "unit": "pid",
+            "max_rows_per_group": 2,
+            "max_groups": 1,
+            "neighbors": neighbors,
+        }
         empty = pa.Table.from_pylist([], types)
         data = so.Dataset(empty, name="t", columns=columns, budget={"epsilon": 10}, **bounds)
         with so.Session(data) as opened:
             plan = opened.preview("SELECT ward, MODE(age) AS m FROM t GROUP BY ward", epsilon=1)
         reached = 0.0
         for _ in range(12):
-            rows = [{"pid": rng.randrange(4), "ward": rng.choice("ABC"), "age": rng.randrange(3)} for _ in range(14)]
+            rows = [
+                {"pid": rng.randrange(4), "ward": rng.choice("ABC"), "age": rng.randrange(3)}
+                for _ in range(14)
+            ]
             other = [row for row in rows if row["pid"] != 1]
             if neighbors == "replace":
                 other += [{"pid": 1, "ward": rng.choice("ABC"), "age": 100} for _ in range(3)]
@@ -186,18 +213,24 @@ def test_no_person_moves_more_weight_than_declared() -> None:
         assert 0.9999 < reached <= 1
 
 
-def test_it_is_drawn_at_the_rate_that_is_charged(session: so.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_drawn_at_the_rate_that_is_charged(
+    session: so.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rates: list[Fraction] = []
 
     def seen(cells: Cells, positions: int, rate: Fraction) -> int:
         rates.append(rate)
         return most_frequent(cells, positions, rate)
 
-    plan = session.preview("SELECT ward, MODE(age) AS m FROM t GROUP BY ward", epsilon=Fraction(1, 3), bias=False)
+    plan = session.preview(
+        "SELECT ward, MODE(age) AS m FROM t GROUP BY ward", epsilon=Fraction(1, 3), bias=False
+    )
     with monkeypatch.context() as patch:
         patch.setattr("sordino.session.rehearse", lambda *_: None)
         patch.setattr("sordino.query.aggregates.mode.most_frequent", seen)
-        session.sql("SELECT ward, MODE(age) AS m FROM t GROUP BY ward", epsilon=Fraction(1, 3), bias=False)
+        session.sql(
+            "SELECT ward, MODE(age) AS m FROM t GROUP BY ward", epsilon=Fraction(1, 3), bias=False
+        )
     (drawn,) = plan.drawn
     assert [rate * drawn.moved for rate in rates] == [Fraction(1, 3)] * 3
     assert plan.charge.pure == Fraction(1, 3)

@@ -35,7 +35,12 @@ def bernstein(steps: list[int], k_most: int, degree: int, weight: int = 1) -> li
 
 
 def fast_bernstein(k: Ints, k_most: int, degree: int) -> Ints:
-    return np.array([int((math.comb(degree, j) * k**j * (k_most - k) ** (degree - j)).sum()) for j in range(degree + 1)])
+    return np.array(
+        [
+            int((math.comb(degree, j) * k**j * (k_most - k) ** (degree - j)).sum())
+            for j in range(degree + 1)
+        ]
+    )
 
 
 def noised(exact: Ints, family: Family, scale: float, trials: int, seed: int) -> Ints:
@@ -81,7 +86,9 @@ def test_one_row_moves_all_coordinates_together_by_a_power_of_the_steps() -> Non
             assert ((a - b) ** 2).sum() <= 2 * size**2
 
 
-rows = st.integers(1, 30).flatmap(lambda k: st.tuples(st.just(k), st.lists(st.integers(0, k), max_size=12)))
+rows = st.integers(1, 30).flatmap(
+    lambda k: st.tuples(st.just(k), st.lists(st.integers(0, k), max_size=12))
+)
 
 
 @given(
@@ -115,7 +122,9 @@ def test_without_noise_it_is_the_exact_statistic(
         if len(x) == 1:
             assert math.isnan(sample)
         else:
-            assert sample == pytest.approx(math.sqrt(statistics.variance(x)), rel=1e-12, abs=1e-7 * float(width))
+            assert sample == pytest.approx(
+                math.sqrt(statistics.variance(x)), rel=1e-12, abs=1e-7 * float(width)
+            )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,12 +139,16 @@ def test_counts_and_sums_are_covered_just_so(family: Family, n: int) -> None:
         noise = Noise(family, scale)
         counted = moments.count(noisy, span, noise, 0.95)
         assert LEAST <= coverage(counted, n) <= 0.97
-        assert counted.half_width[0] == pytest.approx(moments.count_error(span, noise, 0.95, degree))
+        assert counted.half_width[0] == pytest.approx(
+            moments.count_error(span, noise, 0.95, degree)
+        )
         if degree:
             summed = moments.total(noisy, span, noise, 0.95)
             truth = float((-3 + 8 * k / k_most).sum())
             assert LEAST <= coverage(summed, truth, 1e-6) <= 0.97
-            assert summed.half_width[0] == pytest.approx(moments.total_error(span, noise, 0.95, degree))
+            assert summed.half_width[0] == pytest.approx(
+                moments.total_error(span, noise, 0.95, degree)
+            )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -149,7 +162,9 @@ def test_means_are_covered_for_every_count(family: Family, degree: int, n: int) 
         scale = 2.0 * k_most**degree
         noisy = noised(fast_bernstein(k, k_most, degree), family, scale, TRIALS, 10 * n + i)
         got = moments.mean(noisy, span, Noise(family, scale), 0.95)
-        assert ((-50 <= got.low) & (got.low <= got.value) & (got.value <= got.high) & (got.high <= 50)).all()
+        assert (
+            (-50 <= got.low) & (got.low <= got.value) & (got.value <= got.high) & (got.high <= 50)
+        ).all()
         if n == 0:
             # Nothing is known: nearly all intervals say so.
             assert np.mean(got.high - got.low == 100) > 0.9
@@ -157,7 +172,9 @@ def test_means_are_covered_for_every_count(family: Family, degree: int, n: int) 
         assert coverage(got, float(k.mean()) - 50) >= LEAST
         if n >= 1000:
             assert coverage(got, float(k.mean()) - 50) <= 0.99
-            narrow = Estimates(*(got.value + 0.85 * (x - got.value) for x in (got.value, got.low, got.high)))
+            narrow = Estimates(
+                *(got.value + 0.85 * (x - got.value) for x in (got.value, got.low, got.high))
+            )
             if shape not in ("bottom", "top"):
                 assert coverage(narrow, float(k.mean()) - 50) < LEAST
 
@@ -182,7 +199,10 @@ def test_variances_and_deviations_are_covered_for_every_count(family: Family, n:
             assert coverage(root, math.sqrt(truth)) >= LEAST
             if n >= 1000:
                 assert coverage(got, truth) <= 0.99
-                error = max(moments.variance_error(span, noise, n, 0.95, position=p, sample=sample) for p in (None, 0.0))
+                error = max(
+                    moments.variance_error(span, noise, n, 0.95, position=p, sample=sample)
+                    for p in (None, 0.0)
+                )
                 assert np.median(got.high - got.low) <= 2.1 * error
 
 
@@ -193,7 +213,9 @@ def test_a_narrower_interval_is_caught() -> None:
     got = moments.linear(noisy, (Fraction(1),), noise, 0.95)
     least = 0.95 - 3 * math.sqrt(0.95 * 0.05 / 40_000)
     assert coverage(got, 10_000) >= least
-    narrow = Estimates(*(got.value + 0.93 * (x - got.value) for x in (got.value, got.low, got.high)))
+    narrow = Estimates(
+        *(got.value + 0.93 * (x - got.value) for x in (got.value, got.low, got.high))
+    )
     assert coverage(narrow, 10_000) < least
 
 
@@ -209,7 +231,9 @@ def test_the_mean_set_is_the_naive_one(family: Family) -> None:
         weights = (-grid, 1 - grid) if degree == 1 else (-grid, 0.5 - grid, 1 - grid)
         q = noise.norm(np.stack(weights, axis=-1), 0.9)
         for i, row in enumerate(noisy.tolist()):
-            below, above = (row[0], row[1]) if degree == 1 else (row[0] + row[1] / 2, row[2] + row[1] / 2)
+            below, above = (
+                (row[0], row[1]) if degree == 1 else (row[0] + row[1] / 2, row[2] + row[1] / 2)
+            )
             inside = grid[np.abs((1 - grid) * max(above, 0) - grid * max(below, 0)) <= q]
             raw = grid[np.abs((1 - grid) * above - grid * below) <= q]
             assert got.low[i] <= inside.min() <= got.low[i] + 1e-3 * (degree == 2) + 1e-4
@@ -224,9 +248,9 @@ def test_the_variance_interval_holds_the_naive_set(family: Family) -> None:
     noise = Noise(family, 10.0)
     alpha = Fraction(5, 100)
     for n in (60, 200, 2000):
-        sums = np.array([[n // 4, n // 3, n // 2], [n, 0, 0], [n // 2, 0, n // 2], [0, n, 0]]) + rng.integers(
-            -15, 15, (4, 3)
-        )
+        sums = np.array(
+            [[n // 4, n // 3, n // 2], [n, 0, 0], [n // 2, 0, n // 2], [0, n, 0]]
+        ) + rng.integers(-15, 15, (4, 3))
         got = moments.variance(sums, Span(Fraction(0), Fraction(1), 1), noise, 0.95)
         low, high = moments._mean_set(sums.astype(object), noise, 1 - alpha / 10)
         for i, (b0, b1, b2) in enumerate(sums.tolist()):
@@ -249,10 +273,18 @@ def test_errors_foretell_widths() -> None:
         k = np.full(n, 400)
         noisy = noised(16 * fast_bernstein(k, 1000, 1), family, 16_000.0, 500, 3)
         seen = float(np.median(moments.mean(noisy, span, noise, 0.95).half_width))
-        assert moments.mean_error(span, noise, n, 0.95, position=0.4) == pytest.approx(seen, rel=0.1)
-        assert moments.mean_error(span, noise, n, 0.95) >= moments.mean_error(span, noise, n, 0.95, position=0.5)
+        assert moments.mean_error(span, noise, n, 0.95, position=0.4) == pytest.approx(
+            seen, rel=0.1
+        )
+        assert moments.mean_error(span, noise, n, 0.95) >= moments.mean_error(
+            span, noise, n, 0.95, position=0.5
+        )
         squared = Noise(family, 16_000.0 * 1000)
-        assert moments.deviation_error(span, squared, n, 0.95) > moments.deviation_error(span, squared, 100 * n, 0.95) > 0
+        assert (
+            moments.deviation_error(span, squared, n, 0.95)
+            > moments.deviation_error(span, squared, 100 * n, 0.95)
+            > 0
+        )
     assert moments.mean_error(span, Noise("laplace", 16_000), 0, 0.95) == 500
 
 
@@ -275,7 +307,9 @@ def test_large_whole_numbers_are_divided_exactly() -> None:
     span = Span(Fraction(-(10**9)), Fraction(10**9), 2 * 10**9)
     sums = np.array([[big + 1, big]], object)
     assert moments.total(sums, span, EXACT, 0.95).value[0] == float(Fraction(-1, 2))
-    got = moments.mean(np.array([[10**25, 3 * 10**25]], object), span, Noise("gaussian", 10**15), 0.95)
+    got = moments.mean(
+        np.array([[10**25, 3 * 10**25]], object), span, Noise("gaussian", 10**15), 0.95
+    )
     assert got.low[0] < 5e8 < got.high[0]
 
 

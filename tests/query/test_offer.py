@@ -38,7 +38,10 @@ def test_unknown_names_say_what_was_meant(given: str, meant: str, session: so.Se
         lambda: question.preview(**passed),
     )
     for ask in asked:
-        with pytest.raises(InvalidInput, match=rf"got {given}=1: a question takes no '{given}'\. Did you mean {meant}\?"):
+        with pytest.raises(
+            InvalidInput,
+            match=rf"got {given}=1: a question takes no '{given}'\. Did you mean {meant}\?",
+        ):
             ask()
     assert not session.receipts
 
@@ -50,7 +53,15 @@ def test_a_name_like_nothing_is_told_what_there_is(session: so.Session) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [so.Session.sql, so.Session.run, so.Session.preview, so.Session.fits, Question.run, Question.preview]
+    "method",
+    [
+        so.Session.sql,
+        so.Session.run,
+        so.Session.preview,
+        so.Session.fits,
+        Question.run,
+        Question.preview,
+    ],
 )
 def test_every_door_names_all_parts(method: Any) -> None:
     shown = inspect.signature(method).parameters
@@ -59,5 +70,9 @@ def test_every_door_names_all_parts(method: Any) -> None:
 
 
 def test_the_offer_is_what_a_cost_is_made_of() -> None:
-    made = {n: p.default for n, p in inspect.signature(Cost.offered).parameters.items() if p.kind is not p.VAR_KEYWORD}
+    made = {
+        n: p.default
+        for n, p in inspect.signature(Cost.offered).parameters.items()
+        if p.kind is not p.VAR_KEYWORD
+    }
     assert made == DEFAULTS

@@ -19,7 +19,14 @@ from sordino.query.aggregates.regression import MOST_CELLS as MOST_SQUARED
 from sordino.query.aggregates.regression import Regression
 
 KINDS = (Covariance, Regression)
-FUNCTIONS = {"cs": "COVAR_SAMP", "cp": "COVAR_POP", "r": "CORR", "r2": "REGR_R2", "b": "REGR_SLOPE", "a": "REGR_INTERCEPT"}
+FUNCTIONS = {
+    "cs": "COVAR_SAMP",
+    "cp": "COVAR_POP",
+    "r": "CORR",
+    "r2": "REGR_R2",
+    "b": "REGR_SLOPE",
+    "a": "REGR_INTERCEPT",
+}
 EVERY = ", ".join(f"{function}(y, x) AS {name}" for name, function in FUNCTIONS.items())
 SURE = 1 - 1e-9
 
@@ -36,8 +43,16 @@ def sums_of(partial: Covariance, k: int | None, h: int | None) -> list[int]:
 @pytest.mark.parametrize("others", [False, True])
 def test_reach_by_all_rows_of_small_grids(kind: type[Covariance], others: bool) -> None:
     for x_cells, y_cells in itertools.product((1, 2, 3), (1, 4)):
-        partial = kind("y and x", Grid(Fraction(1, 2), -2, y_cells - 2), Grid(Fraction(1), 5, 5 + x_cells), others)
-        rows = [*itertools.product(range(x_cells + 1), range(y_cells + 1)), *([(None, 1)] if others else [])]
+        partial = kind(
+            "y and x",
+            Grid(Fraction(1, 2), -2, y_cells - 2),
+            Grid(Fraction(1), 5, 5 + x_cells),
+            others,
+        )
+        rows = [
+            *itertools.product(range(x_cells + 1), range(y_cells + 1)),
+            *([(None, 1)] if others else []),
+        ]
         vectors = partial.vector(np.array([sums_of(partial, k, h) for k, h in rows], object))
         assert vectors.shape == (len(rows), partial.width)
         assert (vectors >= 0).all()
@@ -51,7 +66,9 @@ def test_reach_by_all_rows_of_small_grids(kind: type[Covariance], others: bool) 
 
 
 @pytest.mark.parametrize(("kind", "cells"), [(Covariance, MOST_CELLS), (Regression, MOST_SQUARED)])
-def test_row_products_fit_into_64_bits_and_sums_into_128(kind: type[Covariance], cells: int) -> None:
+def test_row_products_fit_into_64_bits_and_sums_into_128(
+    kind: type[Covariance], cells: int
+) -> None:
     grid = Grid(Fraction(1), 0, cells)
     partial = kind("y and x", grid, grid)
     assert cells ** (2 * partial.degree) == partial.row < 2**62
@@ -89,7 +106,11 @@ def rows_of(answer: so.Answer) -> list[dict[str, Any]]:
 
 def plain(rows: pa.Table, group: str | None = None) -> dict[str, float]:
     """The statistics of rows with both numbers, by numpy."""
-    kept = [r for r in rows.to_pylist() if r["x"] is not None and r["y"] is not None and group in (None, r["g"])]
+    kept = [
+        r
+        for r in rows.to_pylist()
+        if r["x"] is not None and r["y"] is not None and group in (None, r["g"])
+    ]
     x, y = (np.array([r[name] for r in kept], float) for name in "xy")
     slope, intercept = np.polyfit(x, y, 1)
     r = float(np.corrcoef(x, y)[0, 1])
@@ -100,16 +121,26 @@ def plain(rows: pa.Table, group: str | None = None) -> dict[str, float]:
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_answers_hold_the_plain_statistics(mechanism: Any) -> None:
     with session() as asked:
-        answer = asked.sql(f"SELECT {EVERY}, COUNT(*) AS n FROM t", epsilon=200, mechanism=mechanism, confidence=SURE)
+        answer = asked.sql(
+            f"SELECT {EVERY}, COUNT(*) AS n FROM t",
+            epsilon=200,
+            mechanism=mechanism,
+            confidence=SURE,
+        )
         (row,) = rows_of(answer)
         for name, truth in plain(table()[0]).items():
             assert row[f"{name}_low"] <= truth <= row[f"{name}_high"]
             assert row[name] == pytest.approx(truth, rel=0.02)
         assert row["n"] == pytest.approx(4000, abs=2)
-        grouped = asked.sql(f"SELECT g, {EVERY} FROM t GROUP BY g", epsilon=2000, mechanism=mechanism)
+        grouped = asked.sql(
+            f"SELECT g, {EVERY} FROM t GROUP BY g", epsilon=2000, mechanism=mechanism
+        )
         groups = rows_of(grouped)
         for row in groups[:2]:
-            assert all(row[n] == pytest.approx(truth, rel=0.02) for n, truth in plain(table()[0], row["g"]).items())
+            assert all(
+                row[n] == pytest.approx(truth, rel=0.02)
+                for n, truth in plain(table()[0], row["g"]).items()
+            )
         empty = groups[2]  # no rows: nothing is seen to vary
         assert (empty["b"], empty["a"], empty["b_low"], empty["a_high"]) == (None,) * 4
         assert (empty["r_low"], empty["r_high"]) in ((None, None), (-1, 1))
@@ -129,10 +160,14 @@ def test_persons_are_scaled_down() -> None:
 
 def test_one_release_answers_all_of_a_pair_and_a_covariance_alone_takes_less() -> None:
     with session() as asked:
-        alone, both = (asked.preview(f"SELECT {what} FROM t", epsilon=1) for what in ("COVAR_POP(y, x)", EVERY))
+        alone, both = (
+            asked.preview(f"SELECT {what} FROM t", epsilon=1) for what in ("COVAR_POP(y, x)", EVERY)
+        )
         assert [type(release.partial) for release in alone.sums] == [Covariance]
         assert [type(release.partial) for release in both.sums] == [Regression]
-        exchanged = asked.preview("SELECT REGR_SLOPE(y, x) AS a, REGR_SLOPE(x, y) AS b FROM t", epsilon=1)
+        exchanged = asked.preview(
+            "SELECT REGR_SLOPE(y, x) AS a, REGR_SLOPE(x, y) AS b FROM t", epsilon=1
+        )
         assert len(exchanged.sums) == 2
 
 
@@ -155,8 +190,17 @@ def test_conditions_are_numbers_and_texts_are_refused() -> None:
     with session() as asked:
         row = asked.sql("SELECT REGR_SLOPE(y > 100, x) AS b FROM t", epsilon=10**4).rows()[0]
         kept = [r for r in table()[0].to_pylist() if r["x"] is not None and r["y"] is not None]
-        assert row["b"] == pytest.approx(np.polyfit([r["x"] for r in kept], [r["y"] > 100 for r in kept], 1)[0], rel=0.01)
-        for wrong in ("CORR(g, x)", "CORR(y)", "CORR(y, x, x)", "CORR(*)", "CORR(DISTINCT y, x)", "REGR_SLOPE(y, nothing)"):
+        assert row["b"] == pytest.approx(
+            np.polyfit([r["x"] for r in kept], [r["y"] > 100 for r in kept], 1)[0], rel=0.01
+        )
+        for wrong in (
+            "CORR(g, x)",
+            "CORR(y)",
+            "CORR(y, x, x)",
+            "CORR(*)",
+            "CORR(DISTINCT y, x)",
+            "REGR_SLOPE(y, nothing)",
+        ):
             with pytest.raises(InvalidInput):
                 asked.preview(f"SELECT {wrong} AS o FROM t", epsilon=1)
 
@@ -184,18 +228,30 @@ def test_a_public_table_is_answered_exactly() -> None:
         (row,) = asked.sql(f"SELECT {EVERY}, {constant} FROM p", epsilon=1).rows()
         assert (row["c"], row["one"], row["no"]) == (None, 1, None)
         for name, value in {"cs": 2, "cp": 4 / 3, "r": 1, "r2": 1, "b": 2, "a": 0}.items():
-            assert row[name] == row[f"{name}_low"] == row[f"{name}_high"] == pytest.approx(value, abs=1e-12)
+            assert (
+                row[name]
+                == row[f"{name}_low"]
+                == row[f"{name}_high"]
+                == pytest.approx(value, abs=1e-12)
+            )
 
 
 def test_results_beyond_floats_are_refused_before_the_charge() -> None:
     sizes = {"tiny": 1e-200, "huge": 1e140}
     rows = pa.table({name: [0.0, size] for name, size in sizes.items()})
-    columns = {name: {"type": "float", "min": 0, "max": size, "step": size / 8} for name, size in sizes.items()}
-    with so.Session(so.Dataset(rows, name="t", unit="row", columns=columns, budget={"epsilon": 10})) as asked:
+    columns = {
+        name: {"type": "float", "min": 0, "max": size, "step": size / 8}
+        for name, size in sizes.items()
+    }
+    with so.Session(
+        so.Dataset(rows, name="t", unit="row", columns=columns, budget={"epsilon": 10})
+    ) as asked:
         for wrong in ("COVAR_POP(tiny, tiny)", "REGR_SLOPE(tiny, huge)", "REGR_SLOPE(huge, tiny)"):
             with pytest.raises(InvalidInput, match="floats"):
                 asked.sql(f"SELECT {wrong} AS o FROM t", epsilon=1)
-        asked.sql("SELECT CORR(tiny, huge) AS o, COVAR_POP(tiny, huge) AS c FROM t", epsilon=10)  # nothing was spent before
+        asked.sql(
+            "SELECT CORR(tiny, huge) AS o, COVAR_POP(tiny, huge) AS c FROM t", epsilon=10
+        )  # nothing was spent before
 
 
 def test_counts_ride_along() -> None:

@@ -42,7 +42,9 @@ def sums_of(k: Ints, h: Ints, degree: int, x_most: int = K, y_most: int = L) -> 
     rows, count = np.unique(np.stack([k, h]), axis=1, return_counts=True)
     total = [0] * (degree + 1) ** 2
     for (a, b), n in zip(rows.T.tolist(), count.tolist(), strict=True):
-        total = [t + n * v for t, v in zip(total, vector(a, b, x_most, y_most, degree), strict=True)]
+        total = [
+            t + n * v for t, v in zip(total, vector(a, b, x_most, y_most, degree), strict=True)
+        ]
     return np.array(total)
 
 
@@ -54,13 +56,17 @@ def data(n: int, shape: str) -> tuple[Ints, Ints]:
         case "independent":
             return spread, rng.permutation(np.arange(n) * L // max(n - 1, 1))
         case "linear":
-            return spread, np.clip(np.rint(10 + spread * 0.25 + 4 * rng.normal(size=n)), 0, L).astype(int)
+            return spread, np.clip(
+                np.rint(10 + spread * 0.25 + 4 * rng.normal(size=n)), 0, L
+            ).astype(int)
         case "perfect":
             return spread // 2 * 2, L - spread // 2
         case "skew":
             z = rng.normal(size=n)
             y = 6 * np.exp(0.4 * z + 0.2 * rng.normal(size=n))
-            return np.clip(np.rint(10 * np.exp(0.5 * z)), 0, K).astype(int), np.clip(np.rint(y), 0, L).astype(int)
+            return np.clip(np.rint(10 * np.exp(0.5 * z)), 0, K).astype(int), np.clip(
+                np.rint(y), 0, L
+            ).astype(int)
         case "corners":
             return np.arange(n) % 2 * K, np.arange(n) // 2 % 2 * L
         case _:
@@ -116,7 +122,9 @@ def test_one_row_moves_all_coordinates_together_by_the_same_number() -> None:
         points = list(itertools.product(range(x_most + 1), range(y_most + 1)))
         vectors = np.array([vector(k, h, x_most, y_most, degree) for k, h in points])
         size = (x_most * y_most) ** degree
-        assert size == Plane(Span(Fraction(0), Fraction(1), x_most), Span(Fraction(0), Fraction(1), y_most)).row(degree)
+        assert size == Plane(
+            Span(Fraction(0), Fraction(1), x_most), Span(Fraction(0), Fraction(1), y_most)
+        ).row(degree)
         assert (vectors >= 0).all()
         assert (vectors.sum(axis=1) == size).all()
         assert (vectors**2).sum(axis=1).max() == vectors.max() ** 2 == size**2
@@ -128,14 +136,18 @@ def test_one_row_moves_all_coordinates_together_by_the_same_number() -> None:
 
 grids = st.tuples(st.integers(1, 12), st.integers(1, 9))
 tables = grids.flatmap(
-    lambda g: st.tuples(st.just(g), st.lists(st.tuples(st.integers(0, g[0]), st.integers(0, g[1])), max_size=10))
+    lambda g: st.tuples(
+        st.just(g), st.lists(st.tuples(st.integers(0, g[0]), st.integers(0, g[1])), max_size=10)
+    )
 )
 
 
 @given(
     table=tables,
     unit=st.sampled_from((1, 65536)),
-    low=st.tuples(st.fractions(-50, 50, max_denominator=10), st.fractions(-50, 50, max_denominator=10)),
+    low=st.tuples(
+        st.fractions(-50, 50, max_denominator=10), st.fractions(-50, 50, max_denominator=10)
+    ),
 )
 def test_without_noise_it_is_the_exact_statistic(
     table: tuple[tuple[int, int], list[tuple[int, int]]], unit: int, low: tuple[Fraction, Fraction]
@@ -146,10 +158,15 @@ def test_without_noise_it_is_the_exact_statistic(
     y = [low[1] + Fraction(7 * h, y_most) for _, h in rows]
     n = len(rows)
     for degree in (1, 2):
-        total = [sum(column) for column in zip(*(vector(k, h, x_most, y_most, degree) for k, h in rows), strict=True)]
+        total = [
+            sum(column)
+            for column in zip(*(vector(k, h, x_most, y_most, degree) for k, h in rows), strict=True)
+        ]
         sums = np.array([[unit * v for v in total] or [0] * (degree + 1) ** 2], object)
         mean = [sum(v, Fraction(0)) / max(n, 1) for v in (x, y)]
-        together = sum(((a - mean[0]) * (b - mean[1]) for a, b in zip(x, y, strict=True)), Fraction(0))
+        together = sum(
+            ((a - mean[0]) * (b - mean[1]) for a, b in zip(x, y, strict=True)), Fraction(0)
+        )
         for sample in (False, True):
             got = pairs.covariance(sums, plane, EXACT, 0.95, sample=sample).value[0]
             if n <= sample:
@@ -191,11 +208,18 @@ def test_intervals_cover_for_every_count(family: Family, n: int) -> None:
             shown = ~np.isnan(got.value)
             assert (got.low[shown] <= got.value[shown]).all()
             assert (got.value[shown] <= got.high[shown]).all()
-            bounds = {"corr": (-1, 1), "r2": (0, 1), "pop": (-500, 500)}.get(name, (-math.inf, math.inf))
+            bounds = {"corr": (-1, 1), "r2": (0, 1), "pop": (-500, 500)}.get(
+                name, (-math.inf, math.inf)
+            )
             assert (got.low >= bounds[0]).all()
             assert (got.high <= bounds[1]).all()
             if name in truth:
-                assert coverage(got, truth[name]) >= least(confidence), (shape, degree, name, confidence)
+                assert coverage(got, truth[name]) >= least(confidence), (
+                    shape,
+                    degree,
+                    name,
+                    confidence,
+                )
             else:
                 # SQL says NULL where a number does not vary: it is rarely seen to do so.
                 assert np.mean(got.high - got.low < bounds[1] - bounds[0]) <= 1 - least(confidence)
@@ -215,7 +239,9 @@ def test_where_rows_are_many_the_intervals_are_as_narrow_as_can_be(
     noisy = noised(sums_of(k, h, degree), family, scale, trials, 7)
     got, truth = STATISTICS[name](noisy, Noise(family, scale), 0.95), truths(k, h)[name]
     assert least(0.95, trials) <= coverage(got, truth) <= 0.963
-    narrow = Estimates(*(got.value + narrower * (x - got.value) for x in (got.value, got.low, got.high)))
+    narrow = Estimates(
+        *(got.value + narrower * (x - got.value) for x in (got.value, got.low, got.high))
+    )
     assert coverage(narrow, truth) < least(0.95, trials)
 
 
@@ -234,7 +260,9 @@ def test_no_admitted_number_is_lost(family: Family, n: int) -> None:
     for shape in ("independent", "linear", "perfect"):
         k, h = data(n, shape)
         exact = sums_of(k, h, 2) / (K * L) ** 2
-        b = np.rint(exact + 4 * (rng.laplace(size=9) if family == "laplace" else rng.normal(size=9))).astype(int)
+        b = np.rint(
+            exact + 4 * (rng.laplace(size=9) if family == "laplace" else rng.normal(size=9))
+        ).astype(int)
         plane = Plane(Span(Fraction(1), Fraction(2), 1), Span(Fraction(0), Fraction(1), 1))
         for events, name in ((2, "pop"), (2, "slope"), (3, "corr"), (4, "intercept")):
             p = pairs._Centred(b[None], noise, 0.9, events)
@@ -243,12 +271,22 @@ def test_no_admitted_number_is_lost(family: Family, n: int) -> None:
             side = np.where(side == 0, rng.uniform(-1, 1, (4, m)), side)
             u, w = p.u + p.ru * side[0], p.w + p.rw * side[1]
             # s-u, t-w, their product and squares, as terms of the monomials
-            s, t = [(np.ones(m), nodes, one), (-u, one, one)], [(np.ones(m), one, nodes), (-w, one, one)]
-            mixed = [(np.ones(m), nodes, nodes), (-w, nodes, one), (-u, one, nodes), (u * w, one, one)]
+            s, t = (
+                [(np.ones(m), nodes, one), (-u, one, one)],
+                [(np.ones(m), one, nodes), (-w, one, one)],
+            )
+            mixed = [
+                (np.ones(m), nodes, nodes),
+                (-w, nodes, one),
+                (-u, one, nodes),
+                (u * w, one, one),
+            ]
             ss = [(np.ones(m), square, one), (-2 * u, nodes, one), (u**2, one, one)]
             tt = [(np.ones(m), one, square), (-2 * w, one, nodes), (w**2, one, one)]
 
-            def times(c: Floats, terms: list[tuple[Floats, Floats, Floats]]) -> list[tuple[Floats, Floats, Floats]]:
+            def times(
+                c: Floats, terms: list[tuple[Floats, Floats, Floats]]
+            ) -> list[tuple[Floats, Floats, Floats]]:
                 return [(c * d, a, e) for d, a, e in terms]
 
             rough = rng.uniform(-1.5, 1.5, m)
@@ -264,23 +302,37 @@ def test_no_admitted_number_is_lost(family: Family, n: int) -> None:
                 got = pairs.correlation(b[None], noise, 0.9)
                 up, down = p.ratio_of_variances()[0], p.swapped().ratio_of_variances()[0]
                 ratio = (
-                    np.exp(np.log(1 / down) + (side[2] + 1) / 2 * np.log(up * down)) if up * down < np.inf else np.ones(m)
+                    np.exp(np.log(1 / down) + (side[2] + 1) / 2 * np.log(up * down))
+                    if up * down < np.inf
+                    else np.ones(m)
                 )
-                psi = np.clip(p.xy / np.sqrt(p.xx * p.yy) + rough * (got.high[0] - got.low[0]), -1, 1)
-                f = function([*mixed, *times(-psi / 2 * np.sqrt(ratio), ss), *times(-psi / 2 / np.sqrt(ratio), tt)])
+                psi = np.clip(
+                    p.xy / np.sqrt(p.xx * p.yy) + rough * (got.high[0] - got.low[0]), -1, 1
+                )
+                f = function(
+                    [
+                        *mixed,
+                        *times(-psi / 2 * np.sqrt(ratio), ss),
+                        *times(-psi / 2 / np.sqrt(ratio), tt),
+                    ]
+                )
             else:
                 got = pairs.intercept(b[None], plane, noise, 0.9)
                 if not np.isfinite(got.high[0]):
                     continue
                 low, high = p.slopes(p.side)
                 slope = (low + high) / 2 + side[2] * (high - low) / 2
-                doubt = (p.q(p.corner_ss - p.xx[:, None], p.side).max(axis=0) + p.ru**2 * p.n) / p.spare
+                doubt = (
+                    p.q(p.corner_ss - p.xx[:, None], p.side).max(axis=0) + p.ru**2 * p.n
+                ) / p.spare
                 variance = p.xx + side[3] * doubt
                 away = u + 1  # the place of x = 0 is -1
                 lever = away / variance
                 psi = w - slope * away
                 # (t-w - b(s-u)) (1 - lever (s-u))
-                f = function([*t, *times(-slope, s), *times(-lever, mixed), *times(lever * slope, ss)])
+                f = function(
+                    [*t, *times(-slope, s), *times(-lever, mixed), *times(lever * slope, ss)]
+                )
             admitted = np.abs(f @ b) <= noise.norm(f, p.main)
             if name == "corr":
                 admitted &= bool(up * down < np.inf)
@@ -299,9 +351,13 @@ def test_expected_widths_foretell_widths() -> None:
             k, h = data(n, "independent")
             assert np.allclose(typical[0].astype(float), sums_of(k, h, degree), rtol=0.1)
             noisy = noised(sums_of(k, h, degree), family, float(noise.scale), 400, 3)
-            for name in ("pop", "samp") if degree == 1 else ("pop", "samp", "corr", "slope", "intercept"):
+            for name in (
+                ("pop", "samp") if degree == 1 else ("pop", "samp", "corr", "slope", "intercept")
+            ):
                 seen = np.median(STATISTICS[name](noisy, noise, 0.95).half_width)
-                assert STATISTICS[name](typical, noise, 0.95).half_width[0] == pytest.approx(seen, rel=0.15), name
+                assert STATISTICS[name](typical, noise, 0.95).half_width[0] == pytest.approx(
+                    seen, rel=0.15
+                ), name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -317,7 +373,9 @@ def test_extremes_give_ordered_numbers(family: Family, scale: Any) -> None:
                 for array in (got.low, got.high):
                     assert not np.isnan(array).any()
                 assert (got.low <= got.high).all()
-                assert name not in ("pop", "samp") or np.isfinite([got.value, got.low, got.high]).all()
+                assert (
+                    name not in ("pop", "samp") or np.isfinite([got.value, got.low, got.high]).all()
+                )
 
 
 def test_no_groups_and_wrong_shapes() -> None:

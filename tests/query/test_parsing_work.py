@@ -30,9 +30,14 @@ def _texts(seed: int, count: int) -> list[str]:
     found: list[str] = []
     while len(found) < count:
         pattern = [chance.choice(_WORDS) for _ in range(chance.randint(1, 6))]
-        opened, times = sum(word.endswith("(") for word in pattern), chance.choice([1, 3, 8, 20, 60, 200, 800])
+        opened, times = (
+            sum(word.endswith("(") for word in pattern),
+            chance.choice([1, 3, 8, 20, 60, 200, 800]),
+        )
         one = " ".join(pattern)
-        joined = f"{' )' * opened} {chance.choice(['+', ',', 'AND', 'OR', '=', ''])} ".join([one] * times)
+        joined = f"{' )' * opened} {chance.choice(['+', ',', 'AND', 'OR', '=', ''])} ".join(
+            [one] * times
+        )
         nested = " ".join([one] * min(times, 20)) + " a" + " )" * (opened * min(times, 20))
         text = f"{chance.choice(_STARTS)} {chance.choice([joined, nested])}"
         if len(text) <= LONGEST:
@@ -62,7 +67,9 @@ def _steps(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
 
 @pytest.mark.parametrize("word", ["IF", "ANY", "CONNECT_BY_ROOT", "MAP", "PRIOR", "WITHIN", "YEAR"])
 @pytest.mark.parametrize("sign", ["+", "=", "AND", ","])
-def test_words_that_could_begin_something_are_plain_names(word: str, sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_could_begin_something_are_plain_names(
+    word: str, sign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """IF + IF + ... once took twice as long for every second term."""
     text = "SELECT COUNT(*) FROM v WHERE " + f" {sign} ".join([word] * 40)
     moves, words = _steps(text, monkeypatch)
@@ -70,7 +77,9 @@ def test_words_that_could_begin_something_are_plain_names(word: str, sign: str, 
 
 
 def test_a_column_may_be_called_if() -> None:
-    found = parse("SELECT SUM(if) AS s, COUNT(*) FILTER (WHERE any > 1) AS n FROM v").outputs[0].value
+    found = (
+        parse("SELECT SUM(if) AS s, COUNT(*) FILTER (WHERE any > 1) AS n FROM v").outputs[0].value
+    )
     assert found.arguments == (Column("if"),)  # type: ignore[union-attr]
 
 

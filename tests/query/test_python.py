@@ -66,7 +66,10 @@ class TestTerms:
             (col("a").coalesce(col("b"), 0), "COALESCE(a, b, 0)"),
             (col("a").substr(2), "SUBSTR(a, 2)"),
             (col("a").round(), "ROUND(a)"),
-            (so.quarter("a") + so.month("a") + so.week("a") + so.day("a"), "QUARTER(a) + MONTH(a) + WEEK(a) + DAY(a)"),
+            (
+                so.quarter("a") + so.month("a") + so.week("a") + so.day("a"),
+                "QUARTER(a) + MONTH(a) + WEEK(a) + DAY(a)",
+            ),
             (so.date_part("hour", "a"), "HOUR(a)"),
             (when("a > 1", 1).end(), "CASE WHEN a > 1 THEN 1 END"),
         ],
@@ -153,7 +156,9 @@ class TestQuestion:
         narrow = base.where("age > 5")
         assert base.query.where is None
         assert narrow.query == parse("SELECT COUNT(*) AS n FROM visits WHERE age > 5")
-        assert narrow.where("age < 9").query == parse("SELECT COUNT(*) AS n FROM visits WHERE age > 5 AND age < 9")
+        assert narrow.where("age < 9").query == parse(
+            "SELECT COUNT(*) AS n FROM visits WHERE age > 5 AND age < 9"
+        )
 
     def test_all_steps_together(self) -> None:
         question = (
@@ -200,7 +205,11 @@ class TestQuestion:
                 return None
 
         question = Question("t", session=Session()).agg(n=count())
-        assert question.run(epsilon=0.2) == ("run", question.query, {"epsilon": 0.2, "request_id": None})
+        assert question.run(epsilon=0.2) == (
+            "run",
+            question.query,
+            {"epsilon": 0.2, "request_id": None},
+        )
         assert question.preview(error=5) == ("preview", question.query, {"error": 5})
         assert "session.table" in refused(lambda: Question("t").agg(n=count()).run(epsilon=1)).hint
 
@@ -237,7 +246,10 @@ class TestQuestion:
             doubled = col("a") > 1
             for _ in range(40):
                 doubled = doubled & doubled
-            assert f"{LARGEST}" in refused(lambda: Question("t").where(doubled).agg(n=count()).query).rule  # noqa: B023
+            assert (
+                f"{LARGEST}"
+                in refused(lambda: Question("t").where(doubled).agg(n=count()).query).rule
+            )
         twice = col("a")
         for _ in range(20):
             twice = twice * twice
@@ -251,16 +263,31 @@ class TestQuestion:
     @given(queries())
     def test_texts_and_terms_mean_the_same(self, query: Query) -> None:
         tables = Question(query.source)
-        keys = {output.name: Term(output.value) for output in query.outputs if not isinstance(output.value, Aggregate)}
-        measures = {o.name: Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)}
+        keys = {
+            output.name: Term(output.value)
+            for output in query.outputs
+            if not isinstance(output.value, Aggregate)
+        }
+        measures = {
+            o.name: Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)
+        }
         asked = tables.group_by(**keys).agg(**measures)
-        terms = texts = asked.order_by(*("-" * order.descending + order.output for order in query.order))
+        terms = texts = asked.order_by(
+            *("-" * order.descending + order.output for order in query.order)
+        )
         if query.where is not None:
             terms, texts = terms.where(Term(query.where)), texts.where(expression_sql(query.where))
         if query.having is not None:
-            terms, texts = terms.having(Term(query.having)), texts.having(expression_sql(query.having))
+            terms, texts = (
+                terms.having(Term(query.having)),
+                texts.having(expression_sql(query.having)),
+            )
         assert repr(terms.query) == repr(texts.query)
-        assert (terms.query.where, terms.query.having, terms.query.order) == (query.where, query.having, query.order)
+        assert (terms.query.where, terms.query.having, terms.query.order) == (
+            query.where,
+            query.having,
+            query.order,
+        )
 
 
 def test_unsupported_text_is_told_as_such() -> None:

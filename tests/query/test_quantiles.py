@@ -43,7 +43,9 @@ class Naive:
 
     def distances(self, low: int, high: int, level: Fraction) -> list[Fraction]:
         total = sum(self.parts[low:high], Fraction(0))
-        return [abs(sum(self.parts[low:t], Fraction(0)) - level * total) for t in range(low, high + 1)]
+        return [
+            abs(sum(self.parts[low:t], Fraction(0)) - level * total) for t in range(low, high + 1)
+        ]
 
     def law(self, low: int, high: int, level: Fraction, rate: Fraction) -> list[float]:
         spread = 1 if level in (0, 1) else 2 * max(level, 1 - level)
@@ -51,7 +53,13 @@ class Naive:
         return [w / sum(weights) for w in weights]
 
     def outcomes(
-        self, levels: tuple[Fraction, ...], rate: Fraction, low: int, high: int, under: Fraction, over: Fraction
+        self,
+        levels: tuple[Fraction, ...],
+        rate: Fraction,
+        low: int,
+        high: int,
+        under: Fraction,
+        over: Fraction,
     ) -> dict[tuple[int, ...], float]:
         """The law of all cuts of the recursion."""
         if not levels:
@@ -66,19 +74,25 @@ class Naive:
                 found[(*a, cut, *b)] = p * x * y
         return found
 
-    def all_cuts(self, levels: tuple[Fraction, ...], rate: Fraction) -> dict[tuple[int, ...], float]:
+    def all_cuts(
+        self, levels: tuple[Fraction, ...], rate: Fraction
+    ) -> dict[tuple[int, ...], float]:
         depth = len(levels).bit_length()
         return self.outcomes(levels, rate / depth, 0, len(self.parts), Fraction(0), Fraction(1))
 
 
-def neighbours(tables: list[tuple[int, ...]], l1: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def neighbours(
+    tables: list[tuple[int, ...]], l1: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """All pairs that differ by at most so much weight, whether added, removed or moved."""
     for a, b in product(tables, repeat=2):
         if 0 < sum(abs(x - y) for x, y in zip(a, b, strict=True)) <= l1:
             yield a, b
 
 
-def test_one_unit_of_weight_moves_the_distances_apart_by_no_more_than_the_lemma_says_and_by_that_much() -> None:
+def test_one_unit_of_weight_moves_the_distances_apart_by_no_more_than_the_lemma_says_and_by_that_much() -> (
+    None
+):
     tables = [*product(range(4), repeat=3), (0, 40, 0), (1, 40, 0), (0, 40, 1)]
     for level in (Fraction(0), Fraction(1, 10), Fraction(1, 3), HALF, Fraction(4, 5), Fraction(1)):
         widest = Fraction(0)
@@ -114,7 +128,12 @@ class NaiveLadder:
     """Estimates with intervals by their definition: every cut with every offset, each looked at by itself."""
 
     def __init__(
-        self, weights: tuple[int, ...], fineness: int, level: Fraction, rate: Fraction, confidence: Fraction
+        self,
+        weights: tuple[int, ...],
+        fineness: int,
+        level: Fraction,
+        rate: Fraction,
+        confidence: Fraction,
     ) -> None:
         self.parts = [Fraction(w, fineness) for w in weights for _ in range(fineness)]
         self.positions, self.fineness, self.level = len(weights), fineness, level
@@ -134,7 +153,9 @@ class NaiveLadder:
         return min(lower, upper)
 
     def distance(self, cut: int, rung: int) -> float:
-        return max(0.0, self.slack - self.margin(cut, rung), self.margin(cut, rung - 1) - self.slack)
+        return max(
+            0.0, self.slack - self.margin(cut, rung), self.margin(cut, rung - 1) - self.slack
+        )
 
     def law(self) -> dict[tuple[int, int], float]:
         """The probability of each cut with each offset."""
@@ -152,10 +173,18 @@ class NaiveLadder:
 
     def missed(self, law: dict[tuple[int, int], float]) -> float:
         """The largest probability to miss one of the true quantiles."""
-        dense = np.array([int(sum(self.parts[i : i + self.fineness])) for i in range(0, len(self.parts), self.fineness)])
+        dense = np.array(
+            [
+                int(sum(self.parts[i : i + self.fineness]))
+                for i in range(0, len(self.parts), self.fineness)
+            ]
+        )
         truth = true_quantiles(np.arange(self.positions), dense, self.level, self.positions)
         ends = {pair: self.ends(*pair) for pair in law}
-        return max(sum(p for pair, p in law.items() if not ends[pair][0] <= v <= ends[pair][1]) for v in truth)
+        return max(
+            sum(p for pair, p in law.items() if not ends[pair][0] <= v <= ends[pair][1])
+            for v in truth
+        )
 
 
 @contextmanager
@@ -163,7 +192,10 @@ def coarse(fineness: int) -> Iterator[None]:
     """Cells of few parts, so that all cuts can be looked at."""
     quantiles._offsets.cache_clear()
     within = tuple(part for part in (4, 2) if fineness % part == 0)
-    with mock.patch.object(quantiles, "FINENESS", fineness), mock.patch.object(quantiles, "_WITHIN_A_CELL", within):
+    with (
+        mock.patch.object(quantiles, "FINENESS", fineness),
+        mock.patch.object(quantiles, "_WITHIN_A_CELL", within),
+    ):
         yield
     quantiles._offsets.cache_clear()
 
@@ -172,7 +204,9 @@ LEVELS = [Fraction(0), Fraction(1, 10), HALF, Fraction(4, 5), Fraction(1)]
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=str)
-def test_an_estimate_and_its_interval_are_private_together_for_every_neighbour(level: Fraction) -> None:
+def test_an_estimate_and_its_interval_are_private_together_for_every_neighbour(
+    level: Fraction,
+) -> None:
     tables = list(product(range(3), repeat=4))
     with coarse(2):
         laws = {table: NaiveLadder(table, 2, level, HALF, Fraction(3, 5)).law() for table in tables}
@@ -189,22 +223,34 @@ FOUR = (Fraction(1, 10), Fraction(1, 3), HALF, Fraction(4, 5))
 FOUR_CUTS = [[1, 2, 4, 6], [0, 0, 4, 8], [3, 3, 3, 3], [2, 5, 6, 7]]
 
 
-def widened(table: tuple[int, ...], cuts: list[int], rate: Fraction, confidence: Fraction) -> tuple[Any, list[float]]:
+def widened(
+    table: tuple[int, ...], cuts: list[int], rate: Fraction, confidence: Fraction
+) -> tuple[Any, list[float]]:
     """The ends of four intervals by rung, and the law of the rung, whose distances are those of the definition."""
     spread = quantiles._Spread.of(np.arange(len(table)), np.array(table), len(table), FOUR)
     widening = quantiles._Widening.of(spread, FOUR, rate, confidence)
     low, high = widening.ends(cuts)
     parts, unit, margins = Naive(table, 2).parts, 30 * 2, list[float]()
     for lows, highs in zip(low.tolist(), high.tolist(), strict=True):
-        ranks = [(-1, sum(parts[:u]) - p * sum(parts)) for p, u in zip(FOUR, lows, strict=True) if u > 0]
-        ranks += [(1, sum(parts[:u]) - p * sum(parts)) for p, u in zip(FOUR, highs, strict=True) if u < len(parts)]
+        ranks = [
+            (-1, sum(parts[:u]) - p * sum(parts)) for p, u in zip(FOUR, lows, strict=True) if u > 0
+        ]
+        ranks += [
+            (1, sum(parts[:u]) - p * sum(parts))
+            for p, u in zip(FOUR, highs, strict=True)
+            if u < len(parts)
+        ]
         margins.append(min((float(sign * rank) for sign, rank in ranks), default=math.inf))
-    assert [math.inf if m is None else m / unit for m in widening.margins(low, high)] == pytest.approx(margins)
+    assert [
+        math.inf if m is None else m / unit for m in widening.margins(low, high)
+    ] == pytest.approx(margins)
     slack, slope = widening.slack / unit, float(widening.slope * unit)
     assert slope == pytest.approx(float(rate) / 2 / 0.9)
     assert slack >= math.log(len(quantiles._WIDENINGS) / float(1 - confidence)) / slope
     before = [-math.inf, *margins[:-1]]
-    distances = [max(0.0, slack - own, early - slack) for own, early in zip(margins, before, strict=True)]
+    distances = [
+        max(0.0, slack - own, early - slack) for own, early in zip(margins, before, strict=True)
+    ]
     found = widening.distances(widening.margins(low, high))
     assert [d / unit for d in found] == pytest.approx([d for d in distances if d < math.inf])
     weights = [math.exp(-slope * d) for d in distances]
@@ -213,7 +259,14 @@ def widened(table: tuple[int, ...], cuts: list[int], rate: Fraction, confidence:
 
 def test_intervals_around_known_cuts_are_private_together_for_every_neighbour() -> None:
     """All four for the price of one draw; and no table has more than what is promised in which any of them misses."""
-    tables = [*product(range(3), repeat=4), (9, 0, 0, 0), (0, 0, 40, 1), (7, 0, 0, 6), (0, 30, 0, 31), (50, 50, 50, 50)]
+    tables = [
+        *product(range(3), repeat=4),
+        (9, 0, 0, 0),
+        (0, 0, 40, 1),
+        (7, 0, 0, 6),
+        (0, 30, 0, 31),
+        (50, 50, 50, 50),
+    ]
     small, tightest, worst = tables[:81], 0.0, 0.0
     with coarse(2):
         for cuts in FOUR_CUTS:
@@ -227,9 +280,17 @@ def test_intervals_around_known_cuts_are_private_together_for_every_neighbour() 
             for table, (ends, law) in laws.items():
                 missed = 0.0
                 for (lows, highs), p in zip(ends, law, strict=True):
-                    touched = [(low // 2, (high - 1) // 2) for low, high in zip(lows, highs, strict=True)]
-                    true = [true_quantiles(np.arange(4), np.array(table), level, 4) for level in FOUR]
-                    held = all(first <= v <= end for (first, end), all_ in zip(touched, true, strict=True) for v in all_)
+                    touched = [
+                        (low // 2, (high - 1) // 2) for low, high in zip(lows, highs, strict=True)
+                    ]
+                    true = [
+                        true_quantiles(np.arange(4), np.array(table), level, 4) for level in FOUR
+                    ]
+                    held = all(
+                        first <= v <= end
+                        for (first, end), all_ in zip(touched, true, strict=True)
+                        for v in all_
+                    )
                     missed += 0 if held else p
                 assert missed <= 0.1 + 1e-9, (table, cuts)
                 worst = max(worst, missed)
@@ -258,7 +319,14 @@ def test_widenings_hold_those_before_and_end_with_the_whole_grid() -> None:
 def test_every_table_is_covered_and_slack_is_not_wasted(level: Fraction) -> None:
     """Theorem 5 by enumeration: the exact probability to miss a quantile, for all small tables and some lopsided ones."""
     confidence, worst = Fraction(9, 10), 0.0
-    lopsided = [(9, 0, 0, 0, 0), (0, 9, 0, 0, 0), (0, 0, 40, 1, 0), (7, 0, 0, 0, 6), (1, 2, 4, 8, 16), (0, 30, 0, 0, 31)]
+    lopsided = [
+        (9, 0, 0, 0, 0),
+        (0, 9, 0, 0, 0),
+        (0, 0, 40, 1, 0),
+        (7, 0, 0, 0, 6),
+        (1, 2, 4, 8, 16),
+        (0, 30, 0, 0, 31),
+    ]
     tables = [(*table, 0) for table in product(range(3), repeat=4)] + lopsided
     with coarse(2):
         for table, rate in product(tables, (Fraction(1, 4), Fraction(2))):
@@ -286,7 +354,11 @@ def test_the_ladder_is_that_of_the_definition() -> None:
                 own, expected = ladder.margin(cut, rung), naive.margin(cut, rung)
                 assert own == expected * unit if own is not None else expected == math.inf
                 distance, wanted = ladder.distance(cut, rung), naive.distance(cut, rung)
-                assert abs(distance - wanted * unit) < 1 if distance is not None else wanted == math.inf
+                assert (
+                    abs(distance - wanted * unit) < 1
+                    if distance is not None
+                    else wanted == math.inf
+                )
 
 
 def test_offsets_grow_from_within_a_cell_to_the_whole_grid() -> None:
@@ -313,12 +385,20 @@ def test_all_draws_of_one_answer_spend_no_more_than_its_rate(count: int) -> None
 
     def around(spread: Any, level: Fraction, rate: Fraction, confidence: Any) -> Any:
         found = of(spread, level, rate, confidence)
-        ladders.append(found.slope * FINENESS * 2 * max(level.numerator, level.denominator - level.numerator))
+        ladders.append(
+            found.slope * FINENESS * 2 * max(level.numerator, level.denominator - level.numerator)
+        )
         return found
 
     def together(spread: Any, levels: Any, rate: Fraction, confidence: Any) -> Any:
         found = widening_of(spread, levels, rate, confidence)
-        ladders.append(found.slope * FINENESS * 2 * max(max(level, 1 - level) for level in levels) * (count + 1))
+        ladders.append(
+            found.slope
+            * FINENESS
+            * 2
+            * max(max(level, 1 - level) for level in levels)
+            * (count + 1)
+        )
         return found
 
     with (
@@ -326,16 +406,30 @@ def test_all_draws_of_one_answer_spend_no_more_than_its_rate(count: int) -> None
         mock.patch.object(quantiles._Ladder, "of", around),
         mock.patch.object(quantiles._Widening, "of", together),
     ):
-        found = noisy_quantiles(cells, weights, positions=6, levels=levels, rate=Fraction(1, 3), bits=Tape(count))
+        found = noisy_quantiles(
+            cells, weights, positions=6, levels=levels, rate=Fraction(1, 3), bits=Tape(count)
+        )
         assert len(found) == len(points) == count
         assert len(ladders) == (count if count <= 3 else 1)
         for unit in range(6 * FINENESS):
-            apart = sum((own for low, high, own in points if low <= unit < high), Fraction(0)) if count > 3 else 0
+            apart = (
+                sum((own for low, high, own in points if low <= unit < high), Fraction(0))
+                if count > 3
+                else 0
+            )
             assert apart + sum(ladders) <= Fraction(1, 3)
         if count <= 3:
             assert sum(own for _, _, own in points) == sum(ladders) == Fraction(1, 3)
         points.clear()
-        noisy_quantiles(cells, weights, positions=6, levels=levels, rate=Fraction(1, 3), confidence=None, bits=Tape(count))
+        noisy_quantiles(
+            cells,
+            weights,
+            positions=6,
+            levels=levels,
+            rate=Fraction(1, 3),
+            confidence=None,
+            bits=Tape(count),
+        )
         for unit in range(6 * FINENESS):
             assert sum(own for low, high, own in points if low <= unit < high) <= Fraction(1, 3)
 
@@ -369,12 +463,17 @@ def test_the_descent_has_the_law_of_the_definition_and_no_other(
             observed[cuts] = observed.get(cuts, 0) + 1
     assert p_value(observed, Naive(weights, fineness).all_cuts(levels, rate)) > ACCEPT
     if any(weights):
-        assert p_value(observed, Naive(weights, fineness).all_cuts(levels, rate * Fraction(8, 5))) < 1e-4
+        assert (
+            p_value(observed, Naive(weights, fineness).all_cuts(levels, rate * Fraction(8, 5)))
+            < 1e-4
+        )
         shifted = (*weights[1:], weights[0])
         assert p_value(observed, Naive(shifted, fineness).all_cuts(levels, rate)) < REJECT
 
 
-def test_cuts_within_a_stretch_have_the_law_of_the_definition_and_rates_five_percent_off_are_noticed() -> None:
+def test_cuts_within_a_stretch_have_the_law_of_the_definition_and_rates_five_percent_off_are_noticed() -> (
+    None
+):
     """Many cuts lie within half an e-fold of probability here, so that what makes up for their difference matters."""
     weights, rate, bits, observed = (40, 3), Fraction(1, 4), SecureBits(), dict[Any, int]()
     with mock.patch.object(quantiles, "FINENESS", 32):
@@ -399,9 +498,13 @@ def test_cuts_within_a_stretch_have_the_law_of_the_definition_and_rates_five_per
     assert min(deviations(rate * Fraction(19, 20)), deviations(rate * Fraction(21, 20))) > 6.1
 
 
-def joint_draws(weights: tuple[int, ...], level: Fraction, rate: Fraction, draws: int) -> dict[Any, int]:
+def joint_draws(
+    weights: tuple[int, ...], level: Fraction, rate: Fraction, draws: int
+) -> dict[Any, int]:
     bits, observed = SecureBits(), dict[Any, int]()
-    spread = quantiles._Spread.of(np.arange(len(weights)), np.array(weights), len(weights), (level,))
+    spread = quantiles._Spread.of(
+        np.arange(len(weights)), np.array(weights), len(weights), (level,)
+    )
     ladder = quantiles._Ladder.of(spread, level, rate, Fraction(9, 10))
     for _ in range(draws):
         pair = ladder.draw_both(bits)
@@ -411,14 +514,20 @@ def joint_draws(weights: tuple[int, ...], level: Fraction, rate: Fraction, draws
 
 @pytest.mark.parametrize(
     ("weights", "level", "rate"),
-    [((5, 0, 30, 2), Fraction(2, 5), Fraction(1, 5)), ((40, 0, 40), HALF, Fraction(1, 6)), ((0, 0, 0), HALF, Fraction(1))],
+    [
+        ((5, 0, 30, 2), Fraction(2, 5), Fraction(1, 5)),
+        ((40, 0, 40), HALF, Fraction(1, 6)),
+        ((0, 0, 0), HALF, Fraction(1)),
+    ],
 )
 def test_an_estimate_with_its_interval_has_the_law_of_the_definition_and_no_other(
     weights: tuple[int, ...], level: Fraction, rate: Fraction
 ) -> None:
     with coarse(2):
         observed = joint_draws(weights, level, rate, 2000)
-        assert p_value(observed, NaiveLadder(weights, 2, level, rate, Fraction(9, 10)).law()) > ACCEPT
+        assert (
+            p_value(observed, NaiveLadder(weights, 2, level, rate, Fraction(9, 10)).law()) > ACCEPT
+        )
         if any(weights):
             wrong = NaiveLadder(weights, 2, level, rate * Fraction(13, 10), Fraction(9, 10))
             assert p_value(observed, wrong.law()) < 1e-4
@@ -429,9 +538,16 @@ def test_five_percent_more_than_was_paid_is_noticed() -> None:
     weights, level, rate = (5, 0, 30, 2), Fraction(2, 5), Fraction(1, 5)
     with coarse(2):
         observed = joint_draws(weights, level, rate, 200_000)
-        assert p_value(observed, NaiveLadder(weights, 2, level, rate, Fraction(9, 10)).law()) > ACCEPT
+        assert (
+            p_value(observed, NaiveLadder(weights, 2, level, rate, Fraction(9, 10)).law()) > ACCEPT
+        )
         for factor in (Fraction(21, 20), Fraction(19, 20)):
-            assert p_value(observed, NaiveLadder(weights, 2, level, rate * factor, Fraction(9, 10)).law()) < REJECT
+            assert (
+                p_value(
+                    observed, NaiveLadder(weights, 2, level, rate * factor, Fraction(9, 10)).law()
+                )
+                < REJECT
+            )
 
 
 @settings(max_examples=200, deadline=None)
@@ -439,7 +555,9 @@ def test_five_percent_more_than_was_paid_is_noticed() -> None:
 def test_ranks_and_their_inverse(weights: list[int], scale: int, target: int) -> None:
     """`below` adds up the parts; `reach` is the first cut with enough before it; one at a time and many."""
     with mock.patch.object(quantiles, "FINENESS", scale):
-        spread = quantiles._Spread.of(np.arange(len(weights)), np.array(weights), len(weights), (HALF,))
+        spread = quantiles._Spread.of(
+            np.arange(len(weights)), np.array(weights), len(weights), (HALF,)
+        )
         parts = [w for w in weights for _ in range(scale)]
         expected = [sum(parts[:t]) for t in range(len(parts) + 1)]
         assert spread.below(np.arange(len(parts) + 1)).tolist() == expected
@@ -448,7 +566,9 @@ def test_ranks_and_their_inverse(weights: list[int], scale: int, target: int) ->
         assert spread.reach([target, 0, 10**30]).tolist() == [first, 0, len(parts) + 1]
 
 
-def true_quantiles(cells: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], level: Fraction, positions: int) -> range:
+def true_quantiles(
+    cells: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], level: Fraction, positions: int
+) -> range:
     """All cells v with weight(< v) <= level * total <= weight(<= v)."""
     total, dense = int(weights.sum()), np.zeros(positions, np.int64)
     dense[cells] = weights
@@ -468,7 +588,9 @@ def shapes() -> dict[str, npt.NDArray[np.int64]]:
         "five": np.array([1, 5, 400, 900, 999]),
         "one cell": np.full(3000, 123),
         "ties": rng.choice([10, 20, 21, 500], 2000),
-        "bimodal": np.concatenate([rng.normal(100, 5, 1000), rng.normal(900, 5, 1000)]).astype(np.int64),
+        "bimodal": np.concatenate([rng.normal(100, 5, 1000), rng.normal(900, 5, 1000)]).astype(
+            np.int64
+        ),
         "even": rng.integers(0, 1000, 5000),
         "skewed": np.minimum(rng.exponential(30, 4000), 999).astype(np.int64),
         "at the ends": np.array([0] * 500 + [999] * 500),
@@ -476,7 +598,9 @@ def shapes() -> dict[str, npt.NDArray[np.int64]]:
 
 
 @pytest.mark.parametrize("name", shapes())
-@pytest.mark.parametrize("levels", [(HALF,), (Fraction(9, 10),), tuple(Fraction(i, 5) for i in range(1, 5))], ids=str)
+@pytest.mark.parametrize(
+    "levels", [(HALF,), (Fraction(9, 10),), tuple(Fraction(i, 5) for i in range(1, 5))], ids=str
+)
 def test_intervals_cover_the_true_quantiles(name: str, levels: tuple[Fraction, ...]) -> None:
     data, unit, trials, bits = shapes()[name], 16, 60, Tape(7)
     cells, counts = np.unique(data, return_counts=True)
@@ -485,7 +609,13 @@ def test_intervals_cover_the_true_quantiles(name: str, levels: tuple[Fraction, .
         covered = np.zeros((len(levels), 2))
         for _ in range(trials):
             drawn = noisy_quantiles(
-                cells, counts * unit, positions=1000, levels=levels, rate=epsilon / (2 * unit), confidence=0.9, bits=bits
+                cells,
+                counts * unit,
+                positions=1000,
+                levels=levels,
+                rate=epsilon / (2 * unit),
+                confidence=0.9,
+                bits=bits,
             )
             for i, (found, truth) in enumerate(zip(drawn, truths, strict=True)):
                 assert 0 <= found.low <= found.value <= found.high <= 999
@@ -503,9 +633,17 @@ def made_up(name: str, rows: int, rng: np.random.Generator) -> tuple[int, npt.ND
         case "powers of ten":
             values = rng.choice([0, 1, 10, 100, 1000], rows) * 100
         case "many zeros":
-            values = np.where(rng.uniform(size=rows) < 0.48, 0, np.clip(rng.gamma(2, 50, rows), 0, 1000)) * 100
+            values = (
+                np.where(rng.uniform(size=rows) < 0.48, 0, np.clip(rng.gamma(2, 50, rows), 0, 1000))
+                * 100
+            )
         case "two humps":
-            values = np.where(rng.uniform(size=rows) < 0.5, rng.normal(100, 5, rows), rng.normal(900, 5, rows)) * 100
+            values = (
+                np.where(
+                    rng.uniform(size=rows) < 0.5, rng.normal(100, 5, rows), rng.normal(900, 5, rows)
+                )
+                * 100
+            )
         case _:
             values = np.clip(rng.gamma(2, 50, rows) // 10 * 10, 0, 1000) * 100
     return 100_001, np.rint(values).astype(np.int64)
@@ -515,7 +653,9 @@ MADE_UP = ("long tail", "whole years", "powers of ten", "many zeros", "two humps
 FAMILY = tuple(Fraction(i, 100) for i in (5, 25, 50, 75, 90, 99))
 
 
-def family(rows: int, epsilons: tuple[Fraction, ...], trials: int, seed: int) -> tuple[list[float], list[float]]:
+def family(
+    rows: int, epsilons: tuple[Fraction, ...], trials: int, seed: int
+) -> tuple[list[float], list[float]]:
     """Coverage, and half-width over 95 % error (of some steps), for all shapes and levels, and persons of 1 or 10 rows."""
     coverage, ratios = [], []
     for name in MADE_UP:
@@ -524,7 +664,13 @@ def family(rows: int, epsilons: tuple[Fraction, ...], trials: int, seed: int) ->
         for epsilon, rows_of_person, level in product(epsilons, (1, 10), FAMILY):
             truth = true_quantiles(cells, counts, level, positions)[0]
             drawn = [
-                noisy_quantiles(cells, counts, positions=positions, levels=(level,), rate=epsilon / rows_of_person)[0]
+                noisy_quantiles(
+                    cells,
+                    counts,
+                    positions=positions,
+                    levels=(level,),
+                    rate=epsilon / rows_of_person,
+                )[0]
                 for _ in range(trials)
             ]
             coverage.append(float(np.mean([one.low <= truth <= one.high for one in drawn])))
@@ -554,13 +700,18 @@ def test_intervals_cover_over_the_whole_family(rows: int) -> None:
 def test_on_even_ground_an_interval_is_three_times_the_error_at_most() -> None:
     cells, counts = np.arange(40_000), np.full(40_000, 5)
     rate, trials = Fraction(1, 20), 500
-    drawn = [noisy_quantiles(cells, counts, positions=40_000, levels=(HALF,), rate=rate)[0] for _ in range(trials)]
+    drawn = [
+        noisy_quantiles(cells, counts, positions=40_000, levels=(HALF,), rate=rate)[0]
+        for _ in range(trials)
+    ]
     errors = [abs(one.value - 19_999.5) for one in drawn]
     half = np.mean([one.high - one.low for one in drawn]) / 2
     assert 2 < half / np.quantile(errors, 0.95) < 3.4
     assert np.mean([one.low < 19_999.5 < one.high for one in drawn]) > 0.97
     alone = [
-        noisy_quantiles(cells, counts, positions=40_000, levels=(HALF,), rate=rate, confidence=None)[0]
+        noisy_quantiles(
+            cells, counts, positions=40_000, levels=(HALF,), rate=rate, confidence=None
+        )[0]
         for _ in range(trials)
     ]
     squares = np.mean(np.square(errors)) / np.mean([(one.value - 19_999.5) ** 2 for one in alone])
@@ -570,7 +721,13 @@ def test_on_even_ground_an_interval_is_three_times_the_error_at_most() -> None:
 def test_small_data_give_the_whole_range() -> None:
     cells, weights = np.array([40]), np.array([1])
     (found,) = noisy_quantiles(
-        cells, weights, positions=101, levels=(HALF,), rate=Fraction(1), confidence=0.9999, bits=SecureBits()
+        cells,
+        weights,
+        positions=101,
+        levels=(HALF,),
+        rate=Fraction(1),
+        confidence=0.9999,
+        bits=SecureBits(),
     )
     assert (found.low, found.high) == (0, 100)
 
@@ -578,7 +735,10 @@ def test_small_data_give_the_whole_range() -> None:
 def test_where_one_cell_holds_all_the_interval_is_that_cell() -> None:
     cells, weights = np.array([39, 40]), np.array([10, 10_000])
     drawn = [
-        noisy_quantiles(cells, weights, positions=101, levels=(HALF,), rate=Fraction(1), bits=Tape(i))[0] for i in range(40)
+        noisy_quantiles(
+            cells, weights, positions=101, levels=(HALF,), rate=Fraction(1), bits=Tape(i)
+        )[0]
+        for i in range(40)
     ]
     assert sum(one == QuantileEstimate(40, 40, 40) for one in drawn) >= 36
 
@@ -588,7 +748,9 @@ def test_ties_are_divided_so_that_levels_around_them_are_right() -> None:
     cells, weights = np.array([10, 20, 30, 40]), np.array([150, 150, 500, 200])
     levels = tuple(Fraction(i, 100) for i in (10, 20, 29, 31, 50, 79, 81, 95))
     for seed in range(5):
-        found = noisy_quantiles(cells, weights, positions=50, levels=levels, rate=Fraction(1000), bits=Tape(seed))
+        found = noisy_quantiles(
+            cells, weights, positions=50, levels=levels, rate=Fraction(1000), bits=Tape(seed)
+        )
         assert [q.value for q in found] == [10, 20, 20, 30, 30, 30, 40, 40]
 
 
@@ -597,16 +759,25 @@ def test_ties_are_divided_so_that_levels_around_them_are_right() -> None:
 def test_anything_allowed_gives_ordered_estimates_on_the_grid(data: st.DataObject) -> None:
     positions = data.draw(st.sampled_from([1, 2, 7, 1000, 2**50]))
     cells = sorted(data.draw(st.sets(st.integers(0, positions - 1), max_size=5)))
-    weights = data.draw(st.lists(st.integers(0, 2**62 // 6), min_size=len(cells), max_size=len(cells)))
-    levels = tuple(data.draw(st.lists(st.fractions(0, 1, max_denominator=1000), min_size=1, max_size=5)))
-    rate = data.draw(st.sampled_from([Fraction(1, 2**80), Fraction(1, 65536), Fraction(1), Fraction(10**9)]))
+    weights = data.draw(
+        st.lists(st.integers(0, 2**62 // 6), min_size=len(cells), max_size=len(cells))
+    )
+    levels = tuple(
+        data.draw(st.lists(st.fractions(0, 1, max_denominator=1000), min_size=1, max_size=5))
+    )
+    rate = data.draw(
+        st.sampled_from([Fraction(1, 2**80), Fraction(1, 65536), Fraction(1), Fraction(10**9)])
+    )
     found = noisy_quantiles(
         np.array(cells, np.int64), np.array(weights, np.int64), positions=positions, levels=levels, rate=rate,
         bits=Tape(data.draw(st.integers(0, 1000))),
     )  # fmt: skip
     for estimate in found:
         assert 0 <= estimate.low <= estimate.value <= estimate.high < positions
-    ordered = [estimate.value for _, estimate in sorted(zip(levels, found, strict=True), key=lambda pair: pair[0])]
+    ordered = [
+        estimate.value
+        for _, estimate in sorted(zip(levels, found, strict=True), key=lambda pair: pair[0])
+    ]
     assert all(a <= b for a, b in pairwise(ordered))
 
 
@@ -619,10 +790,17 @@ def test_python_integers_give_the_same_answers_as_int64(count: int) -> None:
 
     def exact(*arguments: Any) -> quantiles._Spread:
         spread = real(*arguments)
-        return quantiles._Spread(spread.positions, spread.starts, spread.weights.astype(object), spread.ends.astype(object))
+        return quantiles._Spread(
+            spread.positions,
+            spread.starts,
+            spread.weights.astype(object),
+            spread.ends.astype(object),
+        )
 
     with mock.patch.object(quantiles._Spread, "of", exact):
-        again = noisy_quantiles(cells, weights, positions=20, levels=levels, rate=HALF, bits=Tape(3))
+        again = noisy_quantiles(
+            cells, weights, positions=20, levels=levels, rate=HALF, bits=Tape(3)
+        )
     assert plain == again
 
 
@@ -635,7 +813,9 @@ def test_the_error_is_that_of_the_theory() -> None:
     truth = float(np.median(amounts))
     bits = SecureBits()
     errors = [
-        noisy_quantiles(cells, counts, positions=100_001, levels=(HALF,), rate=rate, confidence=None, bits=bits)[0].value
+        noisy_quantiles(
+            cells, counts, positions=100_001, levels=(HALF,), rate=rate, confidence=None, bits=bits
+        )[0].value
         - truth
         for _ in range(400)
     ]
@@ -651,7 +831,9 @@ def test_previews_say_what_the_intervals_will_be(count: int) -> None:
     levels = tuple(Fraction(i + 1, count + 1) for i in range(count))
     middle = count // 2
     drawn = [
-        noisy_quantiles(cells, weights, positions=10_000, levels=levels, rate=rate, bits=SecureBits())[middle]
+        noisy_quantiles(
+            cells, weights, positions=10_000, levels=levels, rate=rate, bits=SecureBits()
+        )[middle]
         for _ in range(120)
     ]
     widths = [3 * (q.high - q.low) / 2 for q in drawn]
@@ -683,7 +865,13 @@ def test_without_a_confidence_the_interval_is_the_grid_and_one_level_may_be_aske
     ids=str,
 )  # fmt: skip
 def test_refusals(wrong: dict[str, Any]) -> None:
-    good: dict[str, Any] = {"cells": [1, 2], "weights": [1, 1], "positions": 10, "levels": (HALF,), "rate": HALF}
+    good: dict[str, Any] = {
+        "cells": [1, 2],
+        "weights": [1, 1],
+        "positions": 10,
+        "levels": (HALF,),
+        "rate": HALF,
+    }
     good |= {"bits": Tape(0)} | wrong
     with pytest.raises(InvalidInput):
         noisy_quantiles(np.array(good.pop("cells")), np.array(good.pop("weights")), **good)

@@ -58,7 +58,9 @@ class Overlap(Partial):
         return Reach(most, most**2, most, spread=most)
 
     def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
-        above = [exp.Paren(this=x - grid.first) for x, grid in zip(arguments, self.points, strict=True)]
+        above = [
+            exp.Paren(this=x - grid.first) for x, grid in zip(arguments, self.points, strict=True)
+        ]
         return (exp.Sum(this=exp.Mul(this=above[0], expression=above[1])),)
 
     def weights(self, function: str, unit: int) -> tuple[Fraction, ...]:
@@ -93,12 +95,24 @@ class TestFoundEverywhere:
     TREE = Aggregate("overlap", (Column("age"), Column("cost")))
 
     def test_in_sql(self) -> None:
-        for name in ("OVERLAP", "overlap", "ARG_MAX"):  # a name that the parser does not know, and one that it does
+        for name in (
+            "OVERLAP",
+            "overlap",
+            "ARG_MAX",
+        ):  # a name that the parser does not know, and one that it does
             assert parse(f"SELECT {name}(age, cost) AS n FROM visits").outputs[0].value == self.TREE
-        filtered = parse("SELECT OVERLAP(age, cost) FILTER (WHERE age > 5) FROM visits").outputs[0].value
+        filtered = (
+            parse("SELECT OVERLAP(age, cost) FILTER (WHERE age > 5) FROM visits").outputs[0].value
+        )
         assert isinstance(filtered, Aggregate)
         assert filtered.arguments[1] == Column("cost")
-        for wrong in ("OVERLAP(age)", "OVERLAP(age, cost, 1)", "OVERLAP(*)", "OVERLAP()", "OVERLAP(DISTINCT age)"):
+        for wrong in (
+            "OVERLAP(age)",
+            "OVERLAP(age, cost, 1)",
+            "OVERLAP(*)",
+            "OVERLAP()",
+            "OVERLAP(DISTINCT age)",
+        ):
             with pytest.raises(UnsupportedSQL):
                 parse(f"SELECT {wrong} FROM visits")
 
@@ -119,13 +133,17 @@ class TestFoundEverywhere:
         assert parse(sql_text(query)) == query
 
     def test_in_the_docs(self) -> None:
-        assert '| overlap | `OVERLAP(age, cost)` | `so.overlap("age", "cost")` | a test |' in render()
+        assert (
+            '| overlap | `OVERLAP(age, cost)` | `so.overlap("age", "cost")` | a test |' in render()
+        )
         assert any(row.what == "overlap" for row in supported())
 
     @pytest.mark.parametrize("unit", ["pid", "row"])
     def test_in_answers(self, unit: str) -> None:
         rows = [(pid, pid % 50 if pid % 7 else None, pid % 11) for pid in range(400)]
-        table = pa.table(dict(zip(("pid", "age", "cost"), map(list, zip(*rows, strict=True)), strict=True)))
+        table = pa.table(
+            dict(zip(("pid", "age", "cost"), map(list, zip(*rows, strict=True)), strict=True))
+        )
         columns: dict[str, Any] = {
             "age": {"type": "int", "min": 10, "max": 40},
             "cost": {"type": "int", "min": -2, "max": 8},
@@ -133,12 +151,18 @@ class TestFoundEverywhere:
         bounds: dict[str, Any] = {"max_rows_per_group": 1} if unit == "pid" else {}
         budget = {"epsilon": 1000, "delta": 1e-6}
         data = so.Dataset(table, name="visits", unit=unit, columns=columns, budget=budget, **bounds)
-        wanted = sum((min(max(a, 10), 40) - 10) * (min(c, 8) + 2) for _, a, c in rows if a is not None)
+        wanted = sum(
+            (min(max(a, 10), 40) - 10) * (min(c, 8) + 2) for _, a, c in rows if a is not None
+        )
         with so.Session(data) as session:
             answer = session.sql(
-                "SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=200, confidence=1 - 1e-9
+                "SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits",
+                epsilon=200,
+                confidence=1 - 1e-9,
             )
-            (release, _) = session.preview("SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=1).sums
+            (release, _) = session.preview(
+                "SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=1
+            ).sums
         low, high = answer.interval("n")
         assert isinstance(low, float)
         assert isinstance(high, float)
@@ -159,10 +183,14 @@ def test_a_name_is_registered_once() -> None:
         register(next(iter(kinds().values())))
 
 
-@pytest.mark.parametrize("word", ["count_distinct", "stddev_samp", "var_pop", "covar_pop", "regr_r2"])
+@pytest.mark.parametrize(
+    "word", ["count_distinct", "stddev_samp", "var_pop", "covar_pop", "regr_r2"]
+)
 def test_an_aggregate_is_named_in_its_own_file_only(word: str) -> None:
     """But for what one person's own rows are summed up to, which needs no noise."""
-    named = {path.name for path in SOURCE.rglob("*.py") if re.search(rf"\b{word}\b", path.read_text("utf-8"))} - {
-        "own_rows.py"
-    }
+    named = {
+        path.name
+        for path in SOURCE.rglob("*.py")
+        if re.search(rf"\b{word}\b", path.read_text("utf-8"))
+    } - {"own_rows.py"}
     assert len(named) <= 1, named

@@ -33,21 +33,32 @@ def test_a_table_of_postgresql(tmp_path: Path) -> None:
     assert declared(source=ADDRESS) == Source("postgres", address=ADDRESS)
     text = f'[tables.visits]\nunit = "row"\nsource = "{ADDRESS}"\ntable = "clinic.visits"\npassword_file = "secret"\n'
     source = loaded(tmp_path, text).tables["visits"].source
-    assert source == Source("postgres", table="clinic.visits", address=ADDRESS, password_file=tmp_path / "secret")
+    assert source == Source(
+        "postgres", table="clinic.visits", address=ADDRESS, password_file=tmp_path / "secret"
+    )
     assert engine_of(source) == "postgres"
 
 
 def test_tables_have_the_name_of_the_database_by_default() -> None:
-    tables = {"visits": {"source": ADDRESS, "unit": "row"}, "a.b": {"source": ADDRESS, "unit": "row"}}
+    tables = {
+        "visits": {"source": ADDRESS, "unit": "row"},
+        "a.b": {"source": ADDRESS, "unit": "row"},
+    }
     assert [t.source.table for t in Dataset(tables=tables).tables.values()] == ["visits", '"a.b"']
     assert list(Dataset(ADDRESS, table="clinic.people", unit="row").tables) == ["people"]
     assert Dataset("spark", unit="row", files="/lake/visits").tables["data"].source.table is None
 
 
 def test_tables_and_files_of_spark(tmp_path: Path) -> None:
-    assert declared(source="spark", table="lake.clinic.visits") == Source("spark", table="lake.clinic.visits")
+    assert declared(source="spark", table="lake.clinic.visits") == Source(
+        "spark", table="lake.clinic.visits"
+    )
     assert declared(source="sc://db:15002") == Source("spark", address="sc://db:15002")
-    source = loaded(tmp_path, '[tables.visits]\nunit = "row"\nsource = "spark"\nfiles = "lake/v"\n').tables["visits"].source
+    source = (
+        loaded(tmp_path, '[tables.visits]\nunit = "row"\nsource = "spark"\nfiles = "lake/v"\n')
+        .tables["visits"]
+        .source
+    )
     assert source == Source("spark", files=str(tmp_path / "lake" / "v"), format="parquet")
     there = declared(source="spark", files="s3a://lake/v", format="delta")
     assert there == Source("spark", files="s3a://lake/v", format="delta")
@@ -58,9 +69,15 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
     [
         ({"source": "postgresql://db"}, "not an address of a database"),
         ({"source": "postgresql://a@b@c/d"}, "not an address of a database"),
-        ({"source": "postgresql://ann:s3cret/d"}, "not an address of a database"),  # the host is forgotten
+        (
+            {"source": "postgresql://ann:s3cret/d"},
+            "not an address of a database",
+        ),  # the host is forgotten
         ({"source": "postgresql://db/d?port=s3cret"}, "not an address of a database"),
-        ({"source": "postgresql://db/?dbname=user%3Dx%20password%3Ds3cret"}, "not an address of a database"),
+        (
+            {"source": "postgresql://db/?dbname=user%3Dx%20password%3Ds3cret"},
+            "not an address of a database",
+        ),
         ({"source": ADDRESS, "files": "x"}, "belongs to Spark"),
         ({"source": ADDRESS, "table": "a.b.c"}, "name of a table"),
         ({"source": ADDRESS, "table": "a."}, "name of a table"),
@@ -68,7 +85,10 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
         ({"source": ADDRESS, "password_file": ""}, "path of a file that holds the password"),
         ({"source": "spark", "password_file": "x"}, "belongs to PostgreSQL"),
         ({"source": "spark", "format": "parquet"}, "only files have a format"),
-        ({"source": "spark", "files": "x", "format": "orc"}, "a format is one of parquet, csv, delta, iceberg"),
+        (
+            {"source": "spark", "files": "x", "format": "orc"},
+            "a format is one of parquet, csv, delta, iceberg",
+        ),
         ({"source": "spark", "files": "x", "table": "y"}, "files are named as well"),
         ({"source": "spark", "files": "lake/*"}, "not a pattern"),
         ({"source": "sc://"}, "not an address of Spark Connect"),
@@ -87,7 +107,15 @@ def test_a_password_is_warned_about_and_never_shown(address: str, tmp_path: Path
     with pytest.warns(DeclarationWarning, match="holds a password") as seen:
         source = declared(source=address)
     dataset = Dataset(tables={"visits": Table("visits", source, {})}, budget={"epsilon": 1})
-    shown = [str(seen[0].message), repr(source), str(source), source.shown, str(source.place), repr(dataset), str(dataset)]
+    shown = [
+        str(seen[0].message),
+        repr(source),
+        str(source),
+        source.shown,
+        str(source.place),
+        repr(dataset),
+        str(dataset),
+    ]
     shown += [repr(dataset.tables["visits"]), str(prints_of(dataset).paths())]
     assert [text for text in shown if "s3cret" in text] == []
     with warnings.catch_warnings():
@@ -99,13 +127,20 @@ def test_a_password_is_warned_about_and_never_shown(address: str, tmp_path: Path
 
 
 def test_the_place_of_a_table_is_the_same_whoever_asks() -> None:
-    one, other = (declared(source=f"postgresql://{who}@db/hospital", table="clinic.visits") for who in ("ann", "bob"))
+    one, other = (
+        declared(source=f"postgresql://{who}@db/hospital", table="clinic.visits")
+        for who in ("ann", "bob")
+    )
     assert one.place == other.place == "postgresql://db/hospital clinic.visits"
     assert one != other
     assert declared(source="spark", table="clinic.visits").place == "spark://spark clinic.visits"
 
 
-PUBLIC = {"source": pa.table({"ward": ["A"]}), "public": True, "columns": {"ward": {"type": "text"}}}
+PUBLIC = {
+    "source": pa.table({"ward": ["A"]}),
+    "public": True,
+    "columns": {"ward": {"type": "text"}},
+}
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def write_duckdb(path: Path) -> None:
         connection.register("arrow", table)
         connection.execute("CREATE TABLE visits AS SELECT * FROM arrow")
         connection.execute(f"CREATE TYPE moods AS ENUM ('{CANARY}', 'secret-value')")
-        connection.execute("CREATE TABLE extra (mood moods, moods moods[], deep STRUCT(m moods), id UUID, n HUGEINT)")
+        connection.execute(
+            "CREATE TABLE extra (mood moods, moods moods[], deep STRUCT(m moods), id UUID, n HUGEINT)"
+        )
         connection.execute(f"INSERT INTO extra (mood) VALUES ('{CANARY}')")
 
 
@@ -95,7 +97,10 @@ def test_duckdb(tmp_path: Path) -> None:
     assert [word for word in FORBIDDEN if word in stub] == []
     dataset = filled_in(tmp_path, stub)
     assert {name: column.kind for name, column in dataset.tables["visits"].columns.items()} == KINDS
-    assert {name: column.kind for name, column in dataset.tables["extra"].columns.items()} == {"mood": "text", "n": "int"}
+    assert {name: column.kind for name, column in dataset.tables["extra"].columns.items()} == {
+        "mood": "text",
+        "n": "int",
+    }
     assert dataset.tables["extra"].source.table == "extra"
     for name, word in {"moods": "LIST", "deep": "STRUCT", "id": "UUID"}.items():
         assert f'#   "{name}": type {word} is not supported' in stub
@@ -108,13 +113,19 @@ def test_csv_reads_the_header_only(tmp_path: Path, name: str) -> None:
     stub = Dataset.schema_stub(tmp_path / name)
     assert [word for word in FORBIDDEN if word in stub] == []
     columns = filled_in(tmp_path, stub).tables["visits"].columns
-    assert {name: column.kind for name, column in columns.items()} == {"age": "int", "city name": "text", "a,b": "text"}
+    assert {name: column.kind for name, column in columns.items()} == {
+        "age": "int",
+        "city name": "text",
+        "a,b": "text",
+    }
     assert "A CSV file has no types" in stub
 
 
 def test_a_csv_with_old_line_ends_shows_its_header_only(tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_bytes(f"a,b\r{CANARY},1\r".encode())
-    assert list(filled_in(tmp_path, Dataset.schema_stub(tmp_path / "old.csv")).tables["old"].columns) == ["a", "b"]
+    assert list(
+        filled_in(tmp_path, Dataset.schema_stub(tmp_path / "old.csv")).tables["old"].columns
+    ) == ["a", "b"]
 
 
 def test_statistics_do_not_move_the_stub(tmp_path: Path) -> None:
@@ -122,7 +133,9 @@ def test_statistics_do_not_move_the_stub(tmp_path: Path) -> None:
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     stubs = set()
     for rows in ([1, 2, 3], [NUMBER], []):
-        parquet.write_table(pa.table({"x": pa.array(rows, pa.int64())}), tmp_path / "visits.parquet")
+        parquet.write_table(
+            pa.table({"x": pa.array(rows, pa.int64())}), tmp_path / "visits.parquet"
+        )
         stubs.add(Dataset.schema_stub(tmp_path / "visits.parquet"))
     assert len(stubs) == 1
 
@@ -137,7 +150,9 @@ def test_it_cannot_be_loaded_until_the_unit_is_filled_in(tmp_path: Path) -> None
     assert 'unit = "row"' in caught.value.hint
 
 
-def test_the_source_is_relative_to_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_is_relative_to_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "declared").mkdir()
     write_csv(tmp_path / "data" / "visits.csv")
@@ -184,10 +199,15 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert said("a.xlsx", junk).startswith("a stub is made of a file that ends in")
     assert said(5).startswith("a stub is made of a file that ends in")
     assert said(b"a.csv").startswith("a stub is made of a file that ends in")
-    assert said("a.parquet", junk) == said("b.parquet", b"") == "it cannot be read as a Parquet file"
+    assert (
+        said("a.parquet", junk) == said("b.parquet", b"") == "it cannot be read as a Parquet file"
+    )
     assert said("a.duckdb", junk) == "it cannot be read as a DuckDB file"
     assert said("a.csv.gz", junk) == "it cannot be read as a CSV file"
-    assert said("b.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-30]) == "it cannot be read as a CSV file"
+    assert (
+        said("b.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-30])
+        == "it cannot be read as a CSV file"
+    )
     assert said("latin.csv", b"n\xe4me,b\n") == "it cannot be read as a CSV file"
     assert said("open.csv", f'"a,{CANARY}\n'.encode()) == "it cannot be read as a CSV file"
     assert said("empty.csv", b"").startswith("its first line is empty")
@@ -211,10 +231,14 @@ def test_names_that_cannot_be_declared_are_left_out(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=5, unique=True))
+@given(
+    st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=5, unique=True)
+)
 def test_any_names_give_a_stub_that_is_valid(tmp_path: Path, names: list[str]) -> None:
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    parquet.write_table(pa.table([pa.array([NUMBER])] * len(names), names=names), tmp_path / "visits.parquet")
+    parquet.write_table(
+        pa.table([pa.array([NUMBER])] * len(names), names=names), tmp_path / "visits.parquet"
+    )
     stub = Dataset.schema_stub(tmp_path / "visits.parquet")
     tomllib.loads(stub)
     columns = filled_in(tmp_path, stub).tables["visits"].columns

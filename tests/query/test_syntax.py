@@ -35,7 +35,10 @@ class Knows(Session):
 
 @pytest.mark.parametrize("row", supported(), ids=lambda row: f"{row.section}: {row.what}")
 def test_sql_and_python_ask_the_same(row: Supported) -> None:
-    question = eval(row.whole_python, {"so": so, "question": lambda name: Question(name, Knows()), "datetime": dt})
+    question = eval(
+        row.whole_python,
+        {"so": so, "question": lambda name: Question(name, Knows()), "datetime": dt},
+    )
     assert parse(row.whole_sql) == question.query
     assert repr(parse(row.whole_sql)) == repr(question.query)  # == takes 1 for True
 
@@ -52,7 +55,12 @@ def test_refusals_say_what_to_write_instead(row: Refused) -> None:
 def names(query: Query) -> tuple[set[str], set[str]]:
     functions: set[str] = set()
     aggregates: set[str] = set()
-    level: list[Any] = [*(output.value for output in query.outputs), *query.keys, query.where, query.having]
+    level: list[Any] = [
+        *(output.value for output in query.outputs),
+        *query.keys,
+        query.where,
+        query.having,
+    ]
     while level:
         node = level.pop()
         match node:

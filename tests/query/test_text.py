@@ -29,11 +29,29 @@ from sordino.query.front.calls import ARITY, DATE_PARTS, DATE_UNITS
 from sordino.query.front.python import Question
 from sordino.query.front.shapes import DEEPEST, LARGEST, children
 from sordino.query.front.sql import parse
-from sordino.query.front.sql_tokens import _REFUSED_CALLS, _REFUSED_PAIRS, _REFUSED_WORDS, DEEPEST_TEXT, MOST_JOINS
+from sordino.query.front.sql_tokens import (
+    _REFUSED_CALLS,
+    _REFUSED_PAIRS,
+    _REFUSED_WORDS,
+    DEEPEST_TEXT,
+    MOST_JOINS,
+)
 from sordino.query.front.syntax import supported
 from sordino.query.front.terms import Measure, Term, col, lit, when
 from sordino.query.front.text import sql_text
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query, Table, Value
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    Order,
+    Output,
+    Query,
+    Table,
+    Value,
+)
 
 from query import nasty  # isort: skip
 from query.sql_grammar import VISITS, queries  # isort: skip
@@ -143,7 +161,11 @@ class TestLaw:
         names = data.draw(st.lists(_NAMES, min_size=9, max_size=9, unique_by=str.casefold))
         words = tuple(data.draw(st.lists(_TEXTS, min_size=1, max_size=4)))
         lookup = replace(
-            VISITS.lookups[0], table=names[7], on=((names[0], names[8]),), numbers=(names[1],), texts=(names[2],)
+            VISITS.lookups[0],
+            table=names[7],
+            on=((names[0], names[8]),),
+            numbers=(names[1],),
+            texts=(names[2],),
         )
         vocabulary = replace(
             VISITS, table=names[6], numbers=tuple(names[:2]), truths=(names[2],), texts=(names[3],), days=(names[4],),
@@ -182,7 +204,26 @@ _TEXTS = st.text(_ORDINARY, max_size=12) | st.sampled_from(
     ["'", "''", "\\'", "\n", "--", "/*", "${x}", "{{x}}", "\r\n", "%"]
 )
 _NAMES = st.text(_ORDINARY, min_size=1, max_size=12) | st.sampled_from(
-    ["all", "ALL", "select", "From", '"', '""', " ", "a b", "a.b", "a--b", "date", "count", "1", "1a", "_", "$x", "é", "'"]
+    [
+        "all",
+        "ALL",
+        "select",
+        "From",
+        '"',
+        '""',
+        " ",
+        "a b",
+        "a.b",
+        "a--b",
+        "date",
+        "count",
+        "1",
+        "1a",
+        "_",
+        "$x",
+        "é",
+        "'",
+    ]
 )
 
 
@@ -198,7 +239,10 @@ def one_form(query: Query) -> Query:
             case Call(function, parts):
                 return calls.call(function, *map(of, parts))
             case Case(branches, otherwise):
-                return Case(tuple((of(condition), of(value)) for condition, value in branches), of(otherwise))
+                return Case(
+                    tuple((of(condition), of(value)) for condition, value in branches),
+                    of(otherwise),
+                )
             case Aggregate(function, parts, parameter):
                 return calls.aggregate(function, *map(of, parts), parameter=parameter)
             case _:
@@ -212,7 +256,23 @@ def one_form(query: Query) -> Query:
     )
 
 
-SOME_NAMES = ("a", "A", "b", "n", "count", "all", "order", "a b", 'q"t', "1", "Ünï", "is", "x\ty", "date", "m" * 198)
+SOME_NAMES = (
+    "a",
+    "A",
+    "b",
+    "n",
+    "count",
+    "all",
+    "order",
+    "a b",
+    'q"t',
+    "1",
+    "Ünï",
+    "is",
+    "x\ty",
+    "date",
+    "m" * 198,
+)
 SOME_TABLES = ("t", "Case", "all", "the table", "w")
 SOME_VALUES: tuple[Value, ...] = (
     0, 1, -1, 10, True, False, None, "a", "1", "", "it's", "NULL", "two\nlines", Fraction(1, 2), Fraction(-1, 10), 10**30,
@@ -254,17 +314,28 @@ class Builder:
         function = rng.choice([*ARITY, "case", "and", "or", "not", "neg", "-", "="])
         match function:
             case "case":
-                return Case(tuple((sub(), sub()) for _ in range(rng.randint(1, 2))), rng.choice([sub(), Literal(None)]))
+                return Case(
+                    tuple((sub(), sub()) for _ in range(rng.randint(1, 2))),
+                    rng.choice([sub(), Literal(None)]),
+                )
             case "neg":
                 return calls.negated(sub())
             case "in":
-                return calls.call("in", sub(), *(Literal(rng.choice(self.values)) for _ in range(rng.randint(1, 3))))
+                return calls.call(
+                    "in",
+                    sub(),
+                    *(Literal(rng.choice(self.values)) for _ in range(rng.randint(1, 3))),
+                )
             case "like":
                 return calls.call("like", sub(), Literal(rng.choice(["a%", "it's", ""])))
             case "bucket":
-                return calls.call("bucket", sub(), Literal(rng.choice((Fraction(1, 10), Fraction(1, 4)))))
+                return calls.call(
+                    "bucket", sub(), Literal(rng.choice((Fraction(1, 10), Fraction(1, 4))))
+                )
             case "round":
-                return calls.call("round", sub(), *[Literal(rng.choice([-1, 2]))][: rng.randint(0, 1)])
+                return calls.call(
+                    "round", sub(), *[Literal(rng.choice([-1, 2]))][: rng.randint(0, 1)]
+                )
             case "substr":
                 return calls.call("substr", sub(), *[Literal(1), Literal(3)][: rng.randint(1, 2)])
             case "date_part":
@@ -273,7 +344,9 @@ class Builder:
                 return calls.call("date_trunc", Literal(rng.choice(DATE_UNITS)), sub())
             case _:
                 least, most = ARITY[function]
-                return calls.call(function, *(sub() for _ in range(rng.randint(least, min(most, 3)))))
+                return calls.call(
+                    function, *(sub() for _ in range(rng.randint(least, min(most, 3))))
+                )
 
     def aggregate(self, joined: tuple[str, ...]) -> Aggregate:
         rng = self.rng
@@ -298,21 +371,29 @@ class Builder:
         table, *others = rng.sample(self.tables, rng.choice([1, 1, 2, 3]))
         question = Question(table)
         for other in others:
-            pairs = {rng.choice(self.names): rng.choice(self.names) for _ in range(rng.randint(1, 2))}
+            pairs = {
+                rng.choice(self.names): rng.choice(self.names) for _ in range(rng.randint(1, 2))
+            }
             question = question.join(other, on=pairs, how=rng.choice(["inner", "left"]))
         joined = tuple(others)
         for _ in range(rng.choice([0, 1, 2])):
             question = question.where(Term(self.expression(3, joined)))
         for _ in range(rng.choice([0, 0, 1, 2])):
             key = Term(self.expression(rng.choice([0, 0, 2]), joined))
-            question = question.group_by(**{rng.choice(self.names): key}) if rng.random() < 0.5 else question.group_by(key)
+            question = (
+                question.group_by(**{rng.choice(self.names): key})
+                if rng.random() < 0.5
+                else question.group_by(key)
+            )
         for _ in range(rng.randint(1, 3)):
             question = question.agg(**{rng.choice(self.names): self.measure(joined)})
         outputs = question.query.outputs
         for _ in range(rng.choice([0, 0, 1, 2])):
             question = question.having(self.condition(outputs))
         ordered = rng.sample(outputs, rng.randint(0, len(outputs)))
-        question = question.order_by(*(rng.choice(["", "-"]) + output.name for output in ordered[:2]))
+        question = question.order_by(
+            *(rng.choice(["", "-"]) + output.name for output in ordered[:2])
+        )
         if rng.random() < 0.3:
             question = question.limit(rng.randint(0, 20), offset=rng.randint(0, 2))
         return question.query
@@ -336,10 +417,16 @@ def campaign(rng: random.Random, how_many: int) -> None:
 class TestNames:
     @pytest.mark.parametrize("word", ["ward", "date", "count", "Year", "name", "n", "_x1", "value"])
     def test_ordinary_ones_are_bare(self, word: str) -> None:
-        assert word in read_back(Question("t").group_by(word).agg(other=count()).query).split("GROUP BY ")
+        assert word in read_back(Question("t").group_by(word).agg(other=count()).query).split(
+            "GROUP BY "
+        )
 
     def test_words_of_the_parser(self) -> None:
-        bare = [word.lower() for word in _words() if word.lower() == condition_text(Column(word.lower()))]
+        bare = [
+            word.lower()
+            for word in _words()
+            if word.lower() == condition_text(Column(word.lower()))
+        ]
         assert len(bare) > 150
         for word in bare:
             _everywhere(word)
@@ -347,7 +434,10 @@ class TestNames:
     @pytest.mark.slow
     def test_all_words_in_the_source_of_the_parser(self) -> None:
         source = Path(sqlglot.parser.__file__).read_text(encoding="utf-8")
-        words = {word.lower() for word in [*re.findall("[A-Za-z_][A-Za-z0-9_]+", source), *DuckDB.Parser.FUNCTIONS]}
+        words = {
+            word.lower()
+            for word in [*re.findall("[A-Za-z_][A-Za-z0-9_]+", source), *DuckDB.Parser.FUNCTIONS]
+        }
         assert len(words) > 2000
         for word in sorted(words):
             _everywhere(word)
@@ -359,7 +449,9 @@ class TestNames:
 
     def test_names_that_nobody_may_give_are_left_to_the_parser(self) -> None:
         text = read_back(parse('SELECT "a\tb", "a\tb", SUM("a\tb") FROM t GROUP BY 1 ORDER BY 3'))
-        assert text == 'SELECT "a\tb", "a\tb", SUM("a\tb") FROM t GROUP BY "a\tb" ORDER BY "sum_a\tb"'
+        assert (
+            text == 'SELECT "a\tb", "a\tb", SUM("a\tb") FROM t GROUP BY "a\tb" ORDER BY "sum_a\tb"'
+        )
         long = "m" * 198
         text = read_back(parse(f"SELECT {long}, {long}, SUM({long}) FROM t GROUP BY 1"))
         assert text == f"SELECT {long}, {long} AS {long}_2, SUM({long}) FROM t GROUP BY {long}"
@@ -371,9 +463,16 @@ class TestNames:
 
 def _words() -> list[str]:
     """The words that sqlglot knows in our dialect, and those that our own checks know."""
-    known = [*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS, *_REFUSED_CALLS, *_REFUSED_WORDS]
+    known = [
+        *DuckDB.Tokenizer.KEYWORDS,
+        *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS,
+        *_REFUSED_CALLS,
+        *_REFUSED_WORDS,
+    ]
     known += [word for pair in _REFUSED_PAIRS for word in pair]
-    return sorted({part for word in (*known, "lambda") for part in re.findall("[A-Za-z_]+", word.upper())})
+    return sorted(
+        {part for word in (*known, "lambda") for part in re.findall("[A-Za-z_]+", word.upper())}
+    )
 
 
 def _everywhere(name: str) -> None:
@@ -383,9 +482,27 @@ def _everywhere(name: str) -> None:
     where = f("and", x, f("not", x), f(">", f("neg", x), f("-", x, x)), f("is_null", x), f("in", y, "a"), f("like", x, "a"),
               f("abs", x), Case(((x, x), (f("=", y, x), x)), x), f("substr", x, 1), f("date_part", "year", x))  # fmt: skip
     if name.isprintable():
-        named = Output(f"{name}0", x), Output(f"{name}1", y), Output(name, COUNT), Output(f"{name}3", Aggregate("sum", (x,)))
-        read_back(asked(name, named, where, (x, y), (on,), f(">", Column(f"{name}3"), 5), (Order(f"{name}1", True),)))
-        alone, joined = Output(name, Aggregate("avg", (x,))), Lookup(name, ((Column("k"), name),), "left")
+        named = (
+            Output(f"{name}0", x),
+            Output(f"{name}1", y),
+            Output(name, COUNT),
+            Output(f"{name}3", Aggregate("sum", (x,))),
+        )
+        read_back(
+            asked(
+                name,
+                named,
+                where,
+                (x, y),
+                (on,),
+                f(">", Column(f"{name}3"), 5),
+                (Order(f"{name}1", True),),
+            )
+        )
+        alone, joined = (
+            Output(name, Aggregate("avg", (x,))),
+            Lookup(name, ((Column("k"), name),), "left"),
+        )
         if name.casefold() != "t":
             read_back(asked("t", (alone,), Column(name, name), (), (joined,), x, (Order(name),), 5))
     keyed = Output(name, x), Output("n_", COUNT)
@@ -416,7 +533,15 @@ class TestConstants:
         for _ in range(250):
             digits = "".join(rng.choices("0123456789", k=rng.randint(1, 40)))
             point = rng.randint(0, len(digits))
-            power = rng.choice(["", "", f"e{rng.randint(-400, 300)}", f"E+{rng.randint(0, 99)}", f"e-{rng.randint(0, 99)}"])
+            power = rng.choice(
+                [
+                    "",
+                    "",
+                    f"e{rng.randint(-400, 300)}",
+                    f"E+{rng.randint(0, 99)}",
+                    f"e-{rng.randint(0, 99)}",
+                ]
+            )
             words = f"{sign}{digits[:point]}.{digits[point:]}{power}"
             try:
                 query = parse(f"SELECT COUNT(*) AS n FROM t WHERE a > {words}")
@@ -434,19 +559,28 @@ class TestConstants:
             (-(10**50) - 1, f"-{10**50 + 1}"),
         ],
     )
-    def test_what_sql_cannot_spell_has_a_spelling_of_its_own(self, value: int | Fraction, text: str) -> None:
+    def test_what_sql_cannot_spell_has_a_spelling_of_its_own(
+        self, value: int | Fraction, text: str
+    ) -> None:
         query = Question("t").where(col("a").isin([value])).agg(n=count()).query
-        assert only_told_apart(query, "its list must hold constants|at most 40 digits").endswith(f"WHERE a IN ({text})")
+        assert only_told_apart(query, "its list must hold constants|at most 40 digits").endswith(
+            f"WHERE a IN ({text})"
+        )
 
     def test_a_third_is_no_division(self) -> None:
-        third, division = Question("t").where(lit(Fraction(1, 3)) > col("a")), Question("t").where(lit(1) / 3 > col("a"))
+        third, division = (
+            Question("t").where(lit(Fraction(1, 3)) > col("a")),
+            Question("t").where(lit(1) / 3 > col("a")),
+        )
         texts = [sql_text(question.agg(n=count()).query) for question in (third, division)]
         assert [text.split("WHERE ")[1] for text in texts] == ["(1/3) > a", "1 / 3 > a"]
 
     def test_levels(self) -> None:
         for level in (0, 1, 0.5, 0.999, Fraction(1, 10**25)):
             read_back(Question("t").agg(q=quantile("a", level)).query)
-        assert "QUANTILE(a, (1/3))" in only_told_apart(Question("t").agg(q=quantile("a", Fraction(1, 3))).query, "level")
+        assert "QUANTILE(a, (1/3))" in only_told_apart(
+            Question("t").agg(q=quantile("a", Fraction(1, 3))).query, "level"
+        )
 
     def test_absurd_numbers_are_refused(self) -> None:
         for value in (10**5000, Fraction(1, 3**5000)):
@@ -525,12 +659,19 @@ class TestOutputs:
         assert read_back(parse(sql)).endswith(end)
 
     def test_a_condition_that_no_text_asks_for_is_told_apart(self) -> None:
-        swapped = asked("t", (Output("a", B), Output("b", A), Output("n", COUNT)), keys=(B, A), having=f(">", A, 5))
+        swapped = asked(
+            "t",
+            (Output("a", B), Output("b", A), Output("n", COUNT)),
+            keys=(B, A),
+            having=f(">", A, 5),
+        )
         assert only_told_apart(swapped, "no table").endswith('HAVING "".a > 5')
         assert sql_text(swapped) != sql_text(replace(swapped, having=f(">", B, 5)))
 
     def test_a_column_of_another_table_than_the_joined_ones(self) -> None:
-        plain, own = (Question("t").where(c > 1).agg(n=count()).query for c in (col("a"), col("a", table="t")))
+        plain, own = (
+            Question("t").where(c > 1).agg(n=count()).query for c in (col("a"), col("a", table="t"))
+        )
         assert sql_text(plain) != sql_text(own)
         only_told_apart(Question("t").where(col("a", table="u")).agg(n=count()).query, "no table u")
 
@@ -575,9 +716,14 @@ class TestInjectivity:
         ]
         once = [*leaves, *(f(name, *pick) for name in ARITY if (pick := leaves[-ARITY[name][0] :]))]
         names = [name for name in ARITY if ARITY[name][0] <= 2]
-        parts = leaves[:3] + once[-30:] + [Case(((A, B),)), Case(((A, B),), C), Case(((A, B), (C, A)))]
+        parts = (
+            leaves[:3] + once[-30:] + [Case(((A, B),)), Case(((A, B),), C), Case(((A, B), (C, A)))]
+        )
         twice = [
-            f(name, x, *([y] * (ARITY[name][0] - 1))) for name in names for x in parts for y in (A, parts[-1], parts[5])
+            f(name, x, *([y] * (ARITY[name][0] - 1)))
+            for name in names
+            for x in parts
+            for y in (A, parts[-1], parts[5])
         ]
         _all_differ(counted(node) for node in (*once, *twice))
 
@@ -653,16 +799,25 @@ def _changed(rng: random.Random, builder: Builder, query: Query) -> Query:
         case 3:
             return replace(query, keys=tuple(_altered(rng, builder, key) for key in query.keys))
         case 4:
-            return replace(query, order=tuple(replace(order, descending=not order.descending) for order in query.order))
+            return replace(
+                query,
+                order=tuple(
+                    replace(order, descending=not order.descending) for order in query.order
+                ),
+            )
         case _:
             i = rng.randrange(len(query.outputs))
             name, value = query.outputs[i].name, query.outputs[i].value
             if not isinstance(value, Aggregate):
                 value = _altered(rng, builder, value)
             elif value.arguments:
-                value = replace(value, arguments=tuple(_altered(rng, builder, each) for each in value.arguments))
+                value = replace(
+                    value, arguments=tuple(_altered(rng, builder, each) for each in value.arguments)
+                )
             name = rng.choice([name, name.swapcase(), f"{name} ", rng.choice(builder.names)])
-            return replace(query, outputs=(*query.outputs[:i], Output(name, value), *query.outputs[i + 1 :]))
+            return replace(
+                query, outputs=(*query.outputs[:i], Output(name, value), *query.outputs[i + 1 :])
+            )
 
 
 def _altered(rng: random.Random, builder: Builder, node: Expression) -> Expression:
@@ -673,16 +828,28 @@ def _altered(rng: random.Random, builder: Builder, node: Expression) -> Expressi
         return _with_parts(node, (*parts[:i], _altered(rng, builder, parts[i]), *parts[i + 1 :]))
     match node:
         case Column(name, table):
-            return Column(rng.choice([name, name.swapcase(), f"{name}."]), rng.choice([table, "t", "w"]))
+            return Column(
+                rng.choice([name, name.swapcase(), f"{name}."]), rng.choice([table, "t", "w"])
+            )
         case Literal():
             return Literal(rng.choice(builder.values))
         case Call(function, (left, right)) if function in {"-", "and", "or", "=", "*", "%"}:
             return rng.choice(
-                [Call(function, (right, left)), Call(function, (left, Call(function, (right, left)))), Call("/", parts)]
+                [
+                    Call(function, (right, left)),
+                    Call(function, (left, Call(function, (right, left)))),
+                    Call("/", parts),
+                ]
             )
         case _:
             return rng.choice(
-                [Call("not", (node,)), Call("neg", (node,)), Call("is_null", (node,)), Case(((node, node),)), *parts]
+                [
+                    Call("not", (node,)),
+                    Call("neg", (node,)),
+                    Call("is_null", (node,)),
+                    Case(((node, node),)),
+                    *parts,
+                ]
             )
 
 
@@ -695,7 +862,9 @@ def _with_parts(node: Expression, parts: tuple[Expression, ...]) -> Expression:
 class TestLimits:
     @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%"])
     def test_the_longest_chain_needs_no_brackets(self, operator: str) -> None:
-        read_back(parse("SELECT COUNT(*) AS n FROM t WHERE " + f" {operator} ".join(["a"] * DEEPEST)))
+        read_back(
+            parse("SELECT COUNT(*) AS n FROM t WHERE " + f" {operator} ".join(["a"] * DEEPEST))
+        )
 
     @pytest.mark.parametrize(
         ("opening", "closing"),
@@ -703,7 +872,14 @@ class TestLimits:
          ("IF(", ", 1, 2)"), ("COALESCE(", ", 1)"), ("1 + LEFT(", ", 2)")],
     )  # fmt: skip
     def test_the_deepest_text(self, opening: str, closing: str) -> None:
-        read_back(parse("SELECT COUNT(*) AS n FROM t WHERE " + opening * DEEPEST_TEXT + "a" + closing * DEEPEST_TEXT))
+        read_back(
+            parse(
+                "SELECT COUNT(*) AS n FROM t WHERE "
+                + opening * DEEPEST_TEXT
+                + "a"
+                + closing * DEEPEST_TEXT
+            )
+        )
 
     @pytest.mark.parametrize(
         "nest",
@@ -722,7 +898,12 @@ class TestLimits:
         only_told_apart(deepest, "nested")
 
     def test_the_largest_tree(self) -> None:
-        query = Question("t").where(*(col("a") > i for i in range(LARGEST // 3 - 1))).agg(n=count()).query
+        query = (
+            Question("t")
+            .where(*(col("a") > i for i in range(LARGEST // 3 - 1)))
+            .agg(n=count())
+            .query
+        )
         only_told_apart(query, "bytes|words")
         wide = Question("t").agg(**{f"n{i}": sum_(col("a") + i) for i in range(500)}, all=mean("a"))
         only_told_apart(wide.order_by(*(f"n{i}" for i in range(500))).query, "bytes|words")
@@ -742,7 +923,8 @@ class TestLimits:
         only_told_apart(question.join("v", on="k").agg(n=count()).query, "joined")
 
     @pytest.mark.parametrize(
-        "node", [f("sin", A), f("not", A, B), f("and", A), f("ABS", A), f("+", A, B, C), Call("or", ())]
+        "node",
+        [f("sin", A), f("not", A, B), f("and", A), f("ABS", A), f("+", A, B, C), Call("or", ())],
     )
     def test_functions_that_do_not_exist_are_refused(self, node: Expression) -> None:
         with pytest.raises(InvalidInput, match="no such function"):
@@ -763,7 +945,10 @@ def test_writing_loads_no_parser() -> None:
     [
         ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
         ("rows 2 preceding", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
-        ("ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"),
+        (
+            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+        ),
         ("ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", ""),
     ],
 )
@@ -773,4 +958,6 @@ def test_frames_have_one_spelling(frame: str, kept: str) -> None:
     query = parse(text.format(frame))
     assert sql_text(query) == text.format(kept).replace(" )", ")")
     assert parse(sql_text(query)) == query
-    assert parse("SELECT COUNT(*) AS n FROM v WHERE a > 1 AND rows BETWEEN 1 AND 2").where is not None
+    assert (
+        parse("SELECT COUNT(*) AS n FROM v WHERE a > 1 AND rows BETWEEN 1 AND 2").where is not None
+    )

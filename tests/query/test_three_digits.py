@@ -26,7 +26,16 @@ def test_every_code_stands_for_a_number_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("number", "rounded"),
-    [(0, 0), (1, 1), (999, 999), (1000, 1000), (1001, 1010), (-1001, -1010), ("0.1234", "0.124"), ("-99.91", -100)],
+    [
+        (0, 0),
+        (1, 1),
+        (999, 999),
+        (1000, 1000),
+        (1001, 1010),
+        (-1001, -1010),
+        ("0.1234", "0.124"),
+        ("-99.91", -100),
+    ],
 )
 def test_numbers_are_rounded_away_from_zero(number: str | int, rounded: str | int) -> None:
     assert number_of(code_of(Fraction(number))) == Fraction(rounded)
@@ -39,14 +48,20 @@ def test_what_is_beyond_is_the_last() -> None:
 
 def sql_code(values: list[float | None]) -> list[int | None]:
     text = writer("duckdb")(code_sql(Typed(Number(), exp.column("x"))))
-    rows = duckdb.execute(f"SELECT {text} FROM (SELECT unnest($1::DOUBLE[]) AS x)", [values]).fetchall()
+    rows = duckdb.execute(
+        f"SELECT {text} FROM (SELECT unnest($1::DOUBLE[]) AS x)", [values]
+    ).fetchall()
     return [row[0] for row in rows]
 
 
 def test_sql_and_python_agree() -> None:
     rng = random.Random(3)
     values = [rng.choice((-1, 1)) * 10 ** rng.uniform(-12, 20) for _ in range(2000)]
-    values += [float(f"{rng.choice('-+')}{rng.randint(1, 999)}e{e}") for e in range(-8, 13) for _ in range(20)]
+    values += [
+        float(f"{rng.choice('-+')}{rng.randint(1, 999)}e{e}")
+        for e in range(-8, 13)
+        for _ in range(20)
+    ]
     for value, code in zip(values, sql_code(list(values)), strict=True):
         assert code is not None
         assert code == code_of(Fraction(repr(value))), value

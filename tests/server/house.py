@@ -37,7 +37,15 @@ def visits(epsilon: float = 10, rows: int = 400) -> Dataset:
         "city": {"type": "text"},
     }
     budget = {"epsilon": epsilon, "delta": 1e-6}
-    return Dataset(table, name="visits", unit="patient", max_rows=4, max_groups=2, columns=columns, budget=budget)
+    return Dataset(
+        table,
+        name="visits",
+        unit="patient",
+        max_rows=4,
+        max_groups=2,
+        columns=columns,
+        budget=budget,
+    )
 
 
 @dataclass
@@ -65,7 +73,12 @@ class House:
     def ask(self, name: str, sql: str = COUNT, key: str | None = None, **body: Any) -> Any:
         """The question when it has an outcome."""
         given = {"question": sql, "offer": {"epsilon": 0.5}, **body}
-        asked = self.post(name, "/v1/datasets/visits/questions", given, **({} if key is None else {"Idempotency-Key": key}))
+        asked = self.post(
+            name,
+            "/v1/datasets/visits/questions",
+            given,
+            **({} if key is None else {"Idempotency-Key": key}),
+        )
         if asked.status_code != 202:
             return asked
         return self.get(name, asked.headers["location"], wait=20)
@@ -81,10 +94,14 @@ def house(dataset: Dataset | None = None, answer_time: float = 0.0, **more: Any)
     store = Store()
     tokens = {str(role): add(store, str(role), role) for role in Role}
     tokens["other"] = add(store, "other", Role.analyst)
-    tokens["stranger"] = add(store, "stranger", Role.analyst, Role.owner, datasets=frozenset(("elsewhere",)))
+    tokens["stranger"] = add(
+        store, "stranger", Role.analyst, Role.owner, datasets=frozenset(("elsewhere",))
+    )
     with Session(dataset or visits()) as session:
         link = InProcessLink("visits", session, answer_time)
         app = create_app([link], store, **more)
-        with TestClient(app, base_url="https://sordino.test", raise_server_exceptions=False) as http:
+        with TestClient(
+            app, base_url="https://sordino.test", raise_server_exceptions=False
+        ) as http:
             yield House(link, store, app, http, tokens)
     store.close()

@@ -56,7 +56,12 @@ class IdentityProvider:
             "nonce": query["nonce"], **self.twist,
         }  # fmt: skip
         signed = jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.key)
-        return {"access_token": secrets.token_urlsafe(), "token_type": "Bearer", "expires_in": 300, "id_token": signed}
+        return {
+            "access_token": secrets.token_urlsafe(),
+            "token_type": "Bearer",
+            "expires_in": 300,
+            "id_token": signed,
+        }
 
 
 @contextmanager
@@ -70,7 +75,11 @@ def identity_provider() -> Iterator[IdentityProvider]:
         def _send(self, body: Any, status: int = 200, **headers: str) -> None:
             data = json.dumps(body).encode()
             self.send_response(status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
+            for name, value in {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(data)),
+                **headers,
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
@@ -79,7 +88,11 @@ def identity_provider() -> Iterator[IdentityProvider]:
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
             if parts.path == "/.well-known/openid-configuration":
-                places = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
+                places = {
+                    "authorization_endpoint": "authorize",
+                    "token_endpoint": "token",
+                    "jwks_uri": "keys",
+                }
                 own = {name: f"{provider.issuer}/{place}" for name, place in places.items()}
                 self._send({"issuer": provider.issuer, **own})
             elif parts.path == "/authorize":
@@ -92,7 +105,10 @@ def identity_provider() -> Iterator[IdentityProvider]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             found = provider.token({name: values[0] for name, values in parse_qs(body).items()})
-            self._send({"error": "invalid_grant"} if found is None else found, 400 if found is None else 200)
+            self._send(
+                {"error": "invalid_grant"} if found is None else found,
+                400 if found is None else 200,
+            )
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"

@@ -27,8 +27,15 @@ __all__ = ["InProcessLink"]
 class InProcessLink:
     """Each analyst has a session over one ledger; request ids are put into a namespace of the analyst."""
 
-    def __init__(self, name: str, session: Session, answer_time: float = 0.0, edition: str = "1") -> None:
-        self.name, self.session, self.answer_time, self.edition = name, session, answer_time, edition
+    def __init__(
+        self, name: str, session: Session, answer_time: float = 0.0, edition: str = "1"
+    ) -> None:
+        self.name, self.session, self.answer_time, self.edition = (
+            name,
+            session,
+            answer_time,
+            edition,
+        )
         self.state: Any = "open"
         self.asked: list[Ask] = []
         self.delay = 0.0
@@ -36,17 +43,32 @@ class InProcessLink:
 
     def facts(self) -> Facts:
         ledger = self.session.ledger
-        meters: dict[str | None, TwoMeterFilter] = {None: ledger.terms.allowance.meter(ledger.spent)}
+        meters: dict[str | None, TwoMeterFilter] = {
+            None: ledger.terms.allowance.meter(ledger.spent)
+        }
         for analyst in ledger.allotments:
             meters[analyst] = ledger.meter(analyst)
         tables = {
             name: replace(table, source=replace(table.source, frame=None))
             for name, table in self.session.dataset.tables.items()
         }
-        dataset = self.session.dataset.with_tables(tables) if not hasattr(self, "_dataset") else self._dataset
+        dataset = (
+            self.session.dataset.with_tables(tables)
+            if not hasattr(self, "_dataset")
+            else self._dataset
+        )
         self._dataset: Dataset = dataset
         count = ledger.anchor().count
-        return Facts(dataset, "duckdb", self.answer_time, self.state, False, count, meters, edition=self.edition)
+        return Facts(
+            dataset,
+            "duckdb",
+            self.answer_time,
+            self.state,
+            False,
+            count,
+            meters,
+            edition=self.edition,
+        )
 
     async def ask(self, ask: Ask) -> Reply:
         self.asked.append(ask)
@@ -81,13 +103,17 @@ class InProcessLink:
     async def answer(self, analyst: str | None, request_id: str) -> Reply:
         raise NotImplementedError
 
-    async def payments(self, analyst: str | None, after: int, limit: int) -> Sequence[Mapping[str, JSON]]:
+    async def payments(
+        self, analyst: str | None, after: int, limit: int
+    ) -> Sequence[Mapping[str, JSON]]:
         found = [p for p in self.session.ledger.payments if p.receipt.number > after]
         kept = [p for p in found if analyst in (None, p.receipt.analyst)][:limit]
         return [{**self._receipt(p.receipt), "status": p.status, "answer": p.answer} for p in kept]
 
     async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
-        return self.session.ledger.proof(f"{analyst}/{request_id}"[:200], analyst, since=since).to_json()
+        return self.session.ledger.proof(
+            f"{analyst}/{request_id}"[:200], analyst, since=since
+        ).to_json()
 
     async def checkpoint(self, since: int | None) -> Mapping[str, JSON]:
         log = self.session.ledger.public_log()
@@ -98,7 +124,9 @@ class InProcessLink:
         try:
             budget = None
             if epsilon is not None:
-                budget = Budget(Fraction(str(number("epsilon", epsilon))), Fraction(str(number("delta", delta))))
+                budget = Budget(
+                    Fraction(str(number("epsilon", epsilon))), Fraction(str(number("delta", delta)))
+                )
             self.session.ledger.allot(analyst, budget)
         except (SordinoError, InvalidInput) as error:
             return Reply("refused", problem=problem_of(error))

@@ -35,7 +35,9 @@ class Live:
 
 
 @contextmanager
-def live(folder: Path, dataset: Dataset | None = None, answer_time: float = 0.0, processes: int = 0) -> Iterator[Live]:
+def live(
+    folder: Path, dataset: Dataset | None = None, answer_time: float = 0.0, processes: int = 0
+) -> Iterator[Live]:
     with Session(dataset or visits()) as session:
         link = InProcessLink("visits", session, answer_time)
         server, app = web_server([link], WebSettings(folder, port=0, planning_processes=processes))

@@ -50,7 +50,9 @@ def declare(
 ) -> Path:  # fmt: skip
     """A folder that can be served."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = pa.table({"age": [i % 100 for i in range(2000)], "city": [f"city {i % 7}" for i in range(2000)]})
+    rows = pa.table(
+        {"age": [i % 100 for i in range(2000)], "city": [f"city {i % 7}" for i in range(2000)]}
+    )
     pq.write_table(rows if table is None else table, folder / "visits.parquet")
     told = f'[ledger]\npath = "{ledger}"' if ledger else ""
     (folder / "visits.toml").write_text(TOML.format(epsilon=epsilon, delta=delta, ledger=told))
@@ -59,7 +61,13 @@ def declare(
     return folder
 
 
-def ask(name: str, question: str = COUNT, analyst: str | None = None, epsilon: object = "0.01", **more: Any) -> Ask:
+def ask(
+    name: str,
+    question: str = COUNT,
+    analyst: str | None = None,
+    epsilon: object = "0.01",
+    **more: Any,
+) -> Ask:
     return Ask(analyst, "sql", question, {"epsilon": epsilon, **more}, name)  # type: ignore[dict-item]
 
 
@@ -99,7 +107,9 @@ class Served:
     def start(self, **environment: str) -> None:
         command = engine_command(self.folder, self.one, self.sockets, self.state)
         with (self.folder / "engine.log").open("ab") as log:
-            self.process = subprocess.Popen(command, env={**self.environment, **environment}, stderr=log)
+            self.process = subprocess.Popen(
+                command, env={**self.environment, **environment}, stderr=log
+            )
 
     def kill(self, how: int = signal.SIGKILL) -> int:
         assert self.process is not None
@@ -143,7 +153,12 @@ async def held(reply: Reply) -> Reply:
 
 
 def python(script: str, **environment: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

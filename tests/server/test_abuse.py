@@ -41,7 +41,15 @@ def canaries() -> Dataset:
         "t": {"type": "text"}, "x": {"type": "int", "min": 0, "max": 9}, "y": {"type": "float"},
     }  # fmt: skip
     budget = {"epsilon": 100, "delta": 1e-6}
-    return Dataset(table, name="data", unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=budget)
+    return Dataset(
+        table,
+        name="data",
+        unit="id",
+        max_rows_per_group=2,
+        max_groups=1,
+        columns=columns,
+        budget=budget,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +67,16 @@ ANSWERED = [
 
 
 def call(there: Live, tool: str, **arguments: Any) -> Any:
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    headers = {"Authorization": f"Bearer {there.tokens['analyst']}", "Accept": "application/json, text/event-stream"}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    headers = {
+        "Authorization": f"Bearer {there.tokens['analyst']}",
+        "Accept": "application/json, text/event-stream",
+    }
     return httpx.post(f"{there.address}/mcp", json=body, headers=headers)
 
 
@@ -75,7 +91,9 @@ def test_the_attack_corpus_by_every_door(
         so.connect(there.address, token=there.tokens["analyst"]) as session,
         httpx.Client(headers={"Authorization": f"Bearer {there.tokens['analyst']}"}) as http,
     ):
-        offers = [(text, {"epsilon": 1}) for text in REFUSED] + [("SELECT SUM(x) AS s FROM data", cost) for cost in COSTS]
+        offers = [(text, {"epsilon": 1}) for text in REFUSED] + [
+            ("SELECT SUM(x) AS s FROM data", cost) for cost in COSTS
+        ]
         for text, cost in offers:
             with pytest.raises(SordinoError) as refused:
                 session.sql(text, **cost)
@@ -106,7 +124,9 @@ def test_canaries_show_nowhere(
     with httpx.Client(base_url=there.address) as http:
 
         def get(who: str, path: str) -> str:
-            found = http.get(path, headers={"Authorization": f"Bearer {there.tokens[who]}"}, params={})
+            found = http.get(
+                path, headers={"Authorization": f"Bearer {there.tokens[who]}"}, params={}
+            )
             seen.append(f"{found.headers}{found.text}")
             return found.text
 
@@ -126,7 +146,9 @@ def test_canaries_show_nowhere(
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError, ValueError])
-def test_failures_after_the_charge_say_nothing(kind: type[Exception], caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_after_the_charge_say_nothing(
+    kind: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
     from sordino.session import Session
 
     caplog.set_level(logging.DEBUG)
@@ -137,7 +159,10 @@ def test_failures_after_the_charge_say_nothing(kind: type[Exception], caplog: py
     with Session(canaries(), engine=Plug(fail, threads=1)) as session, house() as home:
         home.app.desk.links["visits"] = home.link = InProcessLink("visits", session)
         found = home.ask("analyst", "SELECT SUM(x) AS s FROM data")
-        assert (found.json()["status"], found.json()["problem"]["code"]) == ("failed", "engine-failed")
+        assert (found.json()["status"], found.json()["problem"]["code"]) == (
+            "failed",
+            "engine-failed",
+        )
         assert leaked(found.text + caplog.text + home.get("admin", "/metrics").text) == []
 
 
@@ -169,16 +194,24 @@ def described(home: House) -> Any:
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(60, marks=pytest.mark.slow)])
-def test_no_request_that_openapi_allows_or_forbids_is_a_500(home: House, described: Any, examples: int) -> None:
+def test_no_request_that_openapi_allows_or_forbids_is_a_500(
+    home: House, described: Any, examples: int
+) -> None:
     """Schemathesis makes them, good and bad; as a person who may use the route."""
     failed: list[str] = []
     tried: Counter[str] = Counter()
     for found in described.get_all_operations():
         operation = found.ok()
         right = RIGHTS[operation.definition.raw["operationId"]]
-        who = "other" if right.roles is None or Role.analyst in right.roles else sorted(right.roles)[-1]
+        who = (
+            "other"
+            if right.roles is None or Role.analyst in right.roles
+            else sorted(right.roles)[-1]
+        )
         for mode in GenerationMode:
-            with contextlib.suppress(hypothesis.errors.Unsatisfiable):  # what takes nothing cannot be wrong
+            with contextlib.suppress(
+                hypothesis.errors.Unsatisfiable
+            ):  # what takes nothing cannot be wrong
                 _try(home, operation, mode, str(who), examples, failed, tried)
     assert failed == []
     assert len(tried) >= 30
@@ -189,7 +222,9 @@ def _try(
     home: House, operation: Any, mode: Any, who: str, examples: int, failed: list[str], tried: Counter[str]
 ) -> None:  # fmt: skip
     name = operation.definition.raw["operationId"]
-    most = min(examples, 4) if name in ("login", "set_password") else examples  # each of these takes a fifth of a second
+    most = (
+        min(examples, 4) if name in ("login", "set_password") else examples
+    )  # each of these takes a fifth of a second
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @hypothesis.settings(

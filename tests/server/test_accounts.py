@@ -65,9 +65,13 @@ def test_a_token_expires_and_can_be_revoked(home: House) -> None:
     made = home.post("analyst", "/v1/tokens", {"label": "notebook"}).json()
     home.tokens["second"] = made["secret"]
     assert home.get("second", "/v1/me").json()["token"]["label"] == "notebook"
-    assert home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("other")).status_code == 404
+    assert (
+        home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("other")).status_code == 404
+    )
     assert home.get("second", "/v1/me").status_code == 200
-    assert home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("analyst")).status_code == 204
+    assert (
+        home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("analyst")).status_code == 204
+    )
     assert home.get("second", "/v1/me").status_code == 401
     listed = home.get("analyst", "/v1/tokens").text
     assert made["secret"] not in listed
@@ -103,7 +107,9 @@ def test_an_older_file_is_brought_up_to_date(tmp_path: Path, version: int) -> No
     token = add(store, "ana", Role.analyst)
     store.close()
     with sqlite3.connect(path) as connection:
-        connection.executescript("DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;")
+        connection.executescript(
+            "DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;"
+        )
         if version == 1:
             connection.execute("DROP TABLE pins")
         connection.execute(f"PRAGMA user_version = {version}")
@@ -138,8 +144,13 @@ def test_logging_in_with_a_password(home: House) -> None:
     with pytest.raises(InvalidInput, match="12 to 1024"):
         Passwords().hashed("short")
     home.store.set_password("analyst", Passwords().hashed(password))
-    token = home.http.post("/v1/login", json={"name": "analyst", "password": password}).json()["secret"]
-    assert home.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["name"] == "analyst"
+    token = home.http.post("/v1/login", json={"name": "analyst", "password": password}).json()[
+        "secret"
+    ]
+    assert (
+        home.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["name"]
+        == "analyst"
+    )
     wrong = home.http.post("/v1/login", json={"name": "analyst", "password": password + "!"})
     unknown = home.http.post("/v1/login", json={"name": "nobody at all", "password": password})
     assert wrong.status_code == unknown.status_code == 401
@@ -176,7 +187,9 @@ def test_tries_of_very_many_names_are_forgotten_in_time() -> None:
 
 
 def test_too_many_logins_are_told_to_wait(home: House) -> None:
-    found = [home.http.post("/v1/login", json={"name": "x", "password": "wrong wrong"}) for _ in range(6)]
+    found = [
+        home.http.post("/v1/login", json={"name": "x", "password": "wrong wrong"}) for _ in range(6)
+    ]
     assert [one.status_code for one in found] == [401] * 5 + [429]
     assert found[-1].headers["retry-after"] == "1"
 
@@ -184,12 +197,18 @@ def test_too_many_logins_are_told_to_wait(home: House) -> None:
 def test_pages_by_cookie(home: House) -> None:
     home.store.set_password("owner", Passwords().hashed("correct horse battery"))
     assert home.http.get("/", follow_redirects=False).headers["location"] == "/login"
-    wrong = home.http.post("/login", data={"name": "owner", "password": "<b>no"}, follow_redirects=False)
+    wrong = home.http.post(
+        "/login", data={"name": "owner", "password": "<b>no"}, follow_redirects=False
+    )
     assert wrong.status_code == 401
     form = {"name": "owner", "password": "correct horse battery"}
-    foreign = home.http.post("/login", data=form, headers={"Origin": "https://evil.test"}, follow_redirects=False)
+    foreign = home.http.post(
+        "/login", data=form, headers={"Origin": "https://evil.test"}, follow_redirects=False
+    )
     assert foreign.status_code == 403
-    done = home.http.post("/login", data=form, headers={"Origin": "https://sordino.test"}, follow_redirects=False)
+    done = home.http.post(
+        "/login", data=form, headers={"Origin": "https://sordino.test"}, follow_redirects=False
+    )
     cookie = done.headers["set-cookie"]
     assert done.status_code == 303
     assert cookie.startswith("__Host-sordino=")
@@ -259,7 +278,10 @@ def test_strangers_who_log_in_keep_nobody_else_waiting() -> None:
     sessions.passwords.matches = lambda *_: not gate.wait(20)  # type: ignore[method-assign]
 
     async def flood() -> list[int]:
-        tries = [asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False, address="")) for i in range(40)]
+        tries = [
+            asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False, address=""))
+            for i in range(40)
+        ]
         await asyncio.sleep(0.05)
         try:
             await asyncio.wait_for(asyncio.to_thread(store.people), 5)

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from sordino.errors import InvalidInput
-from sordino.server.clock import DOUBLINGS, OVERRUNS, Clock, Overruns, bits_told, checked_answer_time
+from sordino.server.clock import (
+    DOUBLINGS,
+    OVERRUNS,
+    Clock,
+    Overruns,
+    bits_told,
+    checked_answer_time,
+)
 
 
 def test_the_end_of_a_slot_says_only_how_often_it_doubled() -> None:
@@ -37,13 +44,18 @@ def test_starts_and_ends_lie_on_one_grid() -> None:
         start = clock.next_start(now)
         assert now - 1e-6 <= start < now + 0.3 + 1e-6
         assert math.isclose((start - 7.7) / 0.3, round((start - 7.7) / 0.3), abs_tol=1e-6)
-        assert math.isclose(clock.next_start(clock.end(start, start + 0.7)), start + 1.2, abs_tol=1e-6)
+        assert math.isclose(
+            clock.next_start(clock.end(start, start + 0.7)), start + 1.2, abs_tol=1e-6
+        )
 
 
 def test_the_grid_does_not_follow_from_when_the_process_was_ready() -> None:
     """How long rows take to load would show in every tick; and two datasets do not work at the same moments."""
     for answer_time in (0.01, 0.1, 0.37, 5.0, 3600.0):
-        starts = {Clock.of("visits", answer_time, ready).next_start(2e5) for ready in (0.0, 1.25, 777.7, 1e5, 1.5e5)}
+        starts = {
+            Clock.of("visits", answer_time, ready).next_start(2e5)
+            for ready in (0.0, 1.25, 777.7, 1e5, 1.5e5)
+        }
         assert max(starts) - min(starts) < 1e-6 * answer_time + 1e-9
         assert abs(Clock.of("visits", answer_time, 5.0).next_start(2e5) - 2e5) <= answer_time
     phases = {round(Clock.of(f"dataset {i}", 1.0, 0.0).origin, 3) for i in range(50)}
@@ -51,20 +63,26 @@ def test_the_grid_does_not_follow_from_when_the_process_was_ready() -> None:
     assert all(0 <= phase < 1 for phase in phases)
 
 
-def schedule(arrivals: tuple[float, ...], work: tuple[float, ...], clock: Clock) -> tuple[float, ...]:
+def schedule(
+    arrivals: tuple[float, ...], work: tuple[float, ...], clock: Clock
+) -> tuple[float, ...]:
     """The ticks of questions that arrive then and take so long: the rules of slots.py, written down a second time."""
     free, ticks = clock.origin, []
     for arrival, took in zip(arrivals, work, strict=True):
         start = clock.next_start(max(arrival, free))
         free = clock.end(start, start + took)
-        ticks.append(clock.next_start(free) + clock.answer_time)  # it is stored in the next slot, and told at its end
+        ticks.append(
+            clock.next_start(free) + clock.answer_time
+        )  # it is stored in the next slot, and told at its end
     return tuple(ticks)
 
 
 def test_without_overruns_ticks_are_a_function_of_arrivals() -> None:
     clock, arrivals = Clock(1.0, origin=0.0), (0.1, 0.2, 3.3, 3.4, 9.0)
     times = (0.001, 0.5, 0.999, 1.0)
-    assert len({schedule(arrivals, work, clock) for work in itertools.product(times, repeat=5)}) == 1
+    assert (
+        len({schedule(arrivals, work, clock) for work in itertools.product(times, repeat=5)}) == 1
+    )
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
@@ -99,7 +117,9 @@ def test_overruns_outlive_a_crash_and_pause(tmp_path: Path) -> None:
     assert Overruns.at(path) == overruns
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"since_resumed": -1, "ever": 0, "noted": 0}), "{}"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", json.dumps({"since_resumed": -1, "ever": 0, "noted": 0}), "{}"]
+)
 def test_a_count_that_cannot_be_read_pauses(tmp_path: Path, content: str) -> None:
     path = tmp_path / "visits.overruns"
     path.write_text(content)

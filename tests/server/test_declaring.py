@@ -65,7 +65,10 @@ typed = st.text(max_size=12) | st.sampled_from(
 @given(typed, typed, typed, typed)
 def test_no_text_becomes_another_key(table: str, column: str, value: str, limit: str) -> None:
     """A name, a category or a limit is itself or refused, and never closes its quotes."""
-    columns = (DraftColumn(column, "category", values=f"x{value}"), DraftColumn("n", "int", low=limit, high="9"))
+    columns = (
+        DraftColumn(column, "category", values=f"x{value}"),
+        DraftColumn("n", "int", low=limit, high="9"),
+    )
     draft = replace(VISITS, table=table, columns=columns)
     try:
         draft.dataset()
@@ -79,7 +82,8 @@ def test_no_text_becomes_another_key(table: str, column: str, value: str, limit:
 
 
 @pytest.mark.parametrize(
-    "source", ["../secret.parquet", "/etc/passwd", "postgresql://a:b@c/d", "spark", "", "x.toml", "a*.csv"]
+    "source",
+    ["../secret.parquet", "/etc/passwd", "postgresql://a:b@c/d", "spark", "", "x.toml", "a*.csv"],
 )
 def test_a_source_is_the_name_of_a_file(source: str) -> None:
     with pytest.raises(InvalidDeclaration, match="a source is the name of a file"):
@@ -95,7 +99,12 @@ def test_a_source_is_the_name_of_a_file(source: str) -> None:
         (replace(VISITS, columns=(replace(AGE, high=""),)), "both min and max"),
         (replace(VISITS, columns=(replace(AGE, kind="blob"),)), "a type is one of"),
         (replace(VISITS, columns=(replace(WARD, values=""),)), "at least one value"),
-        (replace(VISITS, columns=(DraftColumn("d", "date", low="2024-02-31", high="2024-03-01"),)), "no such day"),
+        (
+            replace(
+                VISITS, columns=(DraftColumn("d", "date", low="2024-02-31", high="2024-03-01"),)
+            ),
+            "no such day",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_as_a_file_would_be(wrong: Draft, rule: str) -> None:
@@ -105,7 +114,9 @@ def test_what_does_not_fit_is_refused_as_a_file_would_be(wrong: Draft, rule: str
 
 def test_columns_are_read_line_by_line() -> None:
     draft = with_first_unit(
-        draft_of_columns("visits", "visits.csv", "patient_id int\n the, name\n\nage int\nAGE text\nodd kind\n")
+        draft_of_columns(
+            "visits", "visits.csv", "patient_id int\n the, name\n\nage int\nAGE text\nodd kind\n"
+        )
     )
     assert [(each.name, each.kind) for each in draft.columns] == [
         ("patient_id", "int"), ("the, name", "text"), ("age", "int"), ("odd kind", "text"),
@@ -115,7 +126,9 @@ def test_columns_are_read_line_by_line() -> None:
     with pytest.raises(InvalidInput, match="a table has columns"):
         draft_of_columns("visits", "visits.csv", " \n ")
     with pytest.raises(InvalidInput, match="at most"):
-        draft_of_columns("visits", "visits.csv", "\n".join(f"c{i}" for i in range(MOST_COLUMNS + 1)))
+        draft_of_columns(
+            "visits", "visits.csv", "\n".join(f"c{i}" for i in range(MOST_COLUMNS + 1))
+        )
 
 
 def test_a_form_is_the_draft_that_it_shows() -> None:
@@ -125,9 +138,9 @@ def test_a_form_is_the_draft_that_it_shows() -> None:
         fields |= {f"name-{i}": column.name, f"kind-{i}": column.kind, f"keep-{i}": "on", f"min-{i}": column.low,
                    f"max-{i}": column.high, f"values-{i}": column.values}  # fmt: skip
     assert draft_of_form(fields) == VISITS
-    assert draft_of_form({key: text for key, text in fields.items() if key != "keep-1"}).columns[1] == replace(
-        WARD, keep=False
-    )
+    assert draft_of_form({key: text for key, text in fields.items() if key != "keep-1"}).columns[
+        1
+    ] == replace(WARD, keep=False)
 
 
 def test_effects_are_the_errors_of_plans() -> None:
@@ -137,7 +150,10 @@ def test_effects_are_the_errors_of_plans() -> None:
         planner = Planner()
         try:
             drafts = (VISITS, wider, replace(VISITS, price="0"))
-            return [{each.question: each for each in await effects(one, one.dataset(), planner)} for one in drafts]
+            return [
+                {each.question: each for each in await effects(one, one.dataset(), planner)}
+                for one in drafts
+            ]
         finally:
             planner.close()
 

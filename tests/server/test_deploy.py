@@ -23,7 +23,9 @@ def test_what_is_copied_into_the_image_exists() -> None:
 def test_the_image_installs_extras_that_there_are() -> None:
     import tomllib
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     for group in re.findall(r"\[([a-z,]+)\]'", DOCKERFILE):
         assert set(group.split(",")) <= extras.keys()
     assert "USER sordino" in DOCKERFILE
@@ -54,5 +56,10 @@ def test_compose_gives_away_as_little_as_it_can() -> None:
     assert services["ledger"]["networks"] == ["inside"]
     used = {name for service in services.values() for name in service["secrets"]}
     assert used == COMPOSE["secrets"].keys()
-    assert (ROOT / "deploy" / services["sordino"]["build"]["dockerfile"].removeprefix("deploy/")).exists()
-    assert not re.search(r"password:\s*\S", (ROOT / "deploy" / "compose.yaml").read_text().lower().replace("_password:", ""))
+    assert (
+        ROOT / "deploy" / services["sordino"]["build"]["dockerfile"].removeprefix("deploy/")
+    ).exists()
+    assert not re.search(
+        r"password:\s*\S",
+        (ROOT / "deploy" / "compose.yaml").read_text().lower().replace("_password:", ""),
+    )

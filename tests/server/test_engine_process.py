@@ -40,7 +40,9 @@ def test_questions_are_answered_in_slots_and_told_at_ticks(engine: Served) -> No
             replies = await asyncio.gather(*(link.ask(ask(f"slot {i}")) for i in range(4)))
             assert {reply.status for reply in replies} == {"answered"}
             ticks = sorted(reply.tick for reply in replies)
-            assert all(later - earlier >= 0.25 - 1e-6 for earlier, later in itertools.pairwise(ticks))
+            assert all(
+                later - earlier >= 0.25 - 1e-6 for earlier, later in itertools.pairwise(ticks)
+            )
             grid = [(tick - ticks[0]) / 0.25 for tick in ticks]
             assert all(abs(each - round(each)) < 1e-3 for each in grid)
             assert json.loads(replies[0].body)["kind"] == "answer"
@@ -55,13 +57,19 @@ def test_a_refusal_leaves_at_a_tick_too_and_costs_nothing(engine: Served) -> Non
         async with engine.link() as link:
             before = len(await link.payments(None, 0, 10_000))
             now = time.monotonic()
-            for bad in (ask("bad 1", "SELECT age FROM visits"), ask("bad 2", epsilon="-1"), ask("bad 3", epsilon="10000")):
+            for bad in (
+                ask("bad 1", "SELECT age FROM visits"),
+                ask("bad 2", epsilon="-1"),
+                ask("bad 3", epsilon="10000"),
+            ):
                 reply = await link.ask(bad)
                 assert reply.status == "refused"
                 assert reply.problem is not None
                 assert reply.tick > now
                 assert reply.body == b""
-            reply = await link.ask(Ask(None, "suggest", "", {"epsilon": "1", "columns": "age"}, "bad 4"))
+            reply = await link.ask(
+                Ask(None, "suggest", "", {"epsilon": "1", "columns": "age"}, "bad 4")
+            )
             assert reply.status == "refused"
             assert len(await link.payments(None, 0, 10_000)) == before
 
@@ -73,11 +81,18 @@ def test_no_reply_crosses_to_web_before_its_tick(engine: Served) -> None:
 
     async def work() -> None:
         async with engine.link() as link:
-            asked = [ask("cross", analyst="cai"), ask("cross 2", "SELECT age FROM visits"), ask("cross", analyst="cai")]
+            asked = [
+                ask("cross", analyst="cai"),
+                ask("cross 2", "SELECT age FROM visits"),
+                ask("cross", analyst="cai"),
+            ]
             for one in asked:
                 reply = await link.ask(one)
                 assert time.monotonic() >= reply.tick > 0
-            others = ({"kind": "answer", "request_id": "cross"}, {"kind": "payments", "after": 0, "limit": 9})
+            others = (
+                {"kind": "answer", "request_id": "cross"},
+                {"kind": "payments", "after": 0, "limit": 9},
+            )
             for other in others:
                 sent = time.monotonic()
                 told, _ = await link._told({**other, "analyst": "cai"})
@@ -90,14 +105,19 @@ def test_a_hundred_repeats_of_one_id_are_one_charge(engine: Served) -> None:
     async def work() -> None:
         async with engine.link() as link, engine.link() as other:
             asked = ask("same", analyst="ana")
-            replies = await asyncio.gather(*((link if i % 2 else other).ask(asked) for i in range(100)))
+            replies = await asyncio.gather(
+                *((link if i % 2 else other).ask(asked) for i in range(100))
+            )
             assert len({reply.body for reply in replies}) == 1
             assert {reply.status for reply in replies} == {"answered"}
             again = await link.ask(asked)
             assert (again.status, again.body) == ("answered", replies[0].body)
             charged = [p for p in await link.payments("ana", 0, 1000) if p["request_id"] == "same"]
             assert len(charged) == 1
-            for changed in (ask("same", COUNT + " WHERE age > 3", "ana"), ask("same", analyst="ana", epsilon="0.02")):
+            for changed in (
+                ask("same", COUNT + " WHERE age > 3", "ana"),
+                ask("same", analyst="ana", epsilon="0.02"),
+            ):
                 assert (await link.ask(changed)).status == "refused"
             stranger = await link.ask(ask("same", analyst="bob"))
             assert stranger.status == "answered"
@@ -127,11 +147,17 @@ def test_the_log_does_not_say_answered_before_the_tick(engine: Served) -> None:
             task = asyncio.ensure_future(link.ask(ask("early", analyst="eve")))
             seen = []
             for _ in range(12):
-                found: Any = await link._told({"kind": "payments", "analyst": "eve", "after": 0, "limit": 10})
+                found: Any = await link._told(
+                    {"kind": "payments", "analyst": "eve", "after": 0, "limit": 10}
+                )
                 seen.append((time.monotonic(), [each["status"] for each in found[1]]))
                 await asyncio.sleep(0.05)
             reply = await task
-            assert all(status == [] or status == ["unanswered"] for when, status in seen if when < reply.tick - 0.02)
+            assert all(
+                status == [] or status == ["unanswered"]
+                for when, status in seen
+                if when < reply.tick - 0.02
+            )
             await held(reply)
             (told,) = await link.payments("eve", 0, 10)
             assert told["status"] == "answered"
@@ -152,7 +178,9 @@ def test_sub_budgets_are_pushed_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
                 assert facts.meter("ana").remaining.pure == Fraction(1, 10)
                 with pytest.raises(InvalidInput, match="sub-budgets"):
                     facts.meter("bob")
-                assert (await link.ask(ask("a", analyst="ana", epsilon="0.07"))).status == "answered"
+                assert (
+                    await link.ask(ask("a", analyst="ana", epsilon="0.07"))
+                ).status == "answered"
                 assert (await link.ask(ask("b", analyst="bob"))).status == "refused"
                 reply = await link.ask(ask("c", analyst="ana", epsilon="0.07"))
                 assert reply.problem is not None
@@ -228,7 +256,9 @@ def test_strange_messages_end_one_connection_and_nothing_else(engine: Served, se
     assert run(work) == "answered"
 
 
-def test_made_up_rows_are_marked_and_cost_nothing_of_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_made_up_rows_are_marked_and_cost_nothing_of_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
     folder = declare(tmp_path / "served", epsilon=1, dry_run=True, rows=500)
     (folder / "visits.parquet").unlink()

@@ -59,7 +59,11 @@ QUICK = ("charged", "store commit")
 
 
 @pytest.mark.parametrize(
-    "step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.slow) for step in killed_engine.STEPS]
+    "step",
+    [
+        step if step in QUICK else pytest.param(step, marks=pytest.mark.slow)
+        for step in killed_engine.STEPS
+    ],
 )
 def test_killed_at_a_step(folder: Path, step: str) -> None:
     served = Served(folder)
@@ -69,7 +73,9 @@ def test_killed_at_a_step(folder: Path, step: str) -> None:
         async def work() -> dict[str, Reply]:
             async with served.link() as link:
                 first = await link.ask(ask("first"))
-                questions = [asyncio.ensure_future(link.ask(ask(name))) for name in ("killed", "next")]
+                questions = [
+                    asyncio.ensure_future(link.ask(ask(name))) for name in ("killed", "next")
+                ]
                 while served.process is not None and served.process.poll() is None:
                     await asyncio.sleep(0.02)
                 assert served.process is not None
@@ -85,8 +91,19 @@ def test_killed_at_a_step(folder: Path, step: str) -> None:
         expect_sound(served, replies)
         assert replies["first"].status == "answered"
         # the transaction that stores an answer charges for the next question, which is then lost with the process
-        assert replies["next"].status in ("answered", "failed" if step in killed_engine.LATER else "answered")
-        kept = step in {"planning", "snapshot", "charging", "charge commit", "stored", "telling", "told"}
+        assert replies["next"].status in (
+            "answered",
+            "failed" if step in killed_engine.LATER else "answered",
+        )
+        kept = step in {
+            "planning",
+            "snapshot",
+            "charging",
+            "charge commit",
+            "stored",
+            "telling",
+            "told",
+        }
         assert replies["killed"].status == ("answered" if kept else "failed")
         lost = Overruns.at(state_of(served.state, "visits"))
         assert kept or lost.since_resumed >= 1  # a crash amid a question is an overrun
@@ -103,7 +120,9 @@ async def _lost(link: EngineLink) -> bool:
 
 
 @pytest.mark.slow
-def test_a_ledger_that_is_locked_refuses_and_the_process_starts_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_locked_refuses_and_the_process_starts_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another program keeps the file for longer than a writer waits: refused, and nothing charged."""
     served = Served(folder)
     try:
@@ -127,7 +146,11 @@ def test_a_ledger_that_is_locked_refuses_and_the_process_starts_anew(folder: Pat
                 assert served.process is not None
                 assert await asyncio.to_thread(served.process.wait, 20) == 70
                 served.start()
-                return {"first": first, "locked out": refused, "later": await held(await link.ask(ask("later")))}
+                return {
+                    "first": first,
+                    "locked out": refused,
+                    "later": await held(await link.ask(ask("later"))),
+                }
 
         replies = run(work, 90)
         assert [reply.status for reply in replies.values()] == ["answered", "refused", "answered"]
@@ -184,7 +207,9 @@ def test_the_supervisor_brings_both_back_within_five_seconds(folder: Path) -> No
     served = Served(folder)
     said: list[str] = []
     web = [sys.executable, "-c", "import time; time.sleep(60)"]
-    engine = Child("dataset visits", engine_command(folder, served.one, served.sockets, served.state))
+    engine = Child(
+        "dataset visits", engine_command(folder, served.one, served.sockets, served.state)
+    )
     supervisor = Supervisor([engine, Child("web", web)], said.append)
     import threading
 
@@ -211,7 +236,10 @@ def test_the_supervisor_brings_both_back_within_five_seconds(folder: Path) -> No
         supervisor.stop()
         thread.join(30)
         served.__exit__()
-    assert all(child.process is not None and child.process.poll() is not None for child in supervisor.children)
+    assert all(
+        child.process is not None and child.process.poll() is not None
+        for child in supervisor.children
+    )
 
 
 @pytest.mark.slow
@@ -238,7 +266,10 @@ def test_wall_clocks_that_jump_change_no_tick(folder: Path) -> None:
                 replies = {f"r{i}": await link.ask(ask(f"r{i}")) for i in range(4)}
                 await held(replies["r3"])
                 ticks = [reply.tick for reply in replies.values()]
-                assert all(abs((tick - ticks[0]) / 0.4 - round((tick - ticks[0]) / 0.4)) < 1e-3 for tick in ticks)
+                assert all(
+                    abs((tick - ticks[0]) / 0.4 - round((tick - ticks[0]) / 0.4)) < 1e-3
+                    for tick in ticks
+                )
                 return replies
 
         replies = run(work)

@@ -41,7 +41,9 @@ def test_a_question_is_accepted_and_answered(home: House) -> None:
 
 
 def test_previews_are_free_and_say_what_a_session_says(home: House) -> None:
-    told = home.post("analyst", f"{D}/preview", {"question": COUNT, "offer": {"epsilon": 0.5}}).json()
+    told = home.post(
+        "analyst", f"{D}/preview", {"question": COUNT, "offer": {"epsilon": 0.5}}
+    ).json()
     plan = home.link.session.preview(COUNT, epsilon=0.5)
     assert told["errors"] == plan.errors()
     assert told["text"] == plan.explain()
@@ -53,9 +55,14 @@ def test_previews_are_free_and_say_what_a_session_says(home: House) -> None:
 def test_owners_see_prices_beside_the_whole_budget(home: House) -> None:
     home.put("owner", f"{D}/allotments/analyst", {"epsilon": 1})
     body = {"question": COUNT, "offer": {"epsilon": 0.5, "mechanism": "laplace"}}
-    fits = {who: home.post(who, f"{D}/preview", body).json()["fits"] for who in ("owner", "auditor", "analyst")}
+    fits = {
+        who: home.post(who, f"{D}/preview", body).json()["fits"]
+        for who in ("owner", "auditor", "analyst")
+    }
     assert fits["owner"] == fits["auditor"] > fits["analyst"] == 2
-    assert home.post("other", f"{D}/preview", body).status_code == 422  # there are sub-budgets, and none for them
+    assert (
+        home.post("other", f"{D}/preview", body).status_code == 422
+    )  # there are sub-budgets, and none for them
 
 
 def test_a_curve_falls_with_the_price(home: House) -> None:
@@ -63,7 +70,9 @@ def test_a_curve_falls_with_the_price(home: House) -> None:
     errors = [point["errors"]["n"] for point in points]
     assert len(points) == 20
     assert errors == sorted(errors, reverse=True)
-    own = home.post("analyst", f"{D}/curve", {"question": COUNT, "epsilons": [0.1, "1/3"]}).json()["points"]
+    own = home.post("analyst", f"{D}/curve", {"question": COUNT, "epsilons": [0.1, "1/3"]}).json()[
+        "points"
+    ]
     assert [point["epsilon"] for point in own] == ["1/10", "1/3"]
 
 
@@ -75,7 +84,10 @@ def test_the_same_key_is_charged_once_and_another_question_under_it_is_refused(h
     assert (other.json()["code"], other.json()["exit"]) == ("request-refused", 4)
     same_words = home.ask("analyst", "select count(*) as n from visits", key="march")
     assert same_words.json()["id"] == first.json()["id"]
-    assert home.ask("other", "SELECT AVG(age) AS a FROM visits", key="march").json()["status"] == "answered"
+    assert (
+        home.ask("other", "SELECT AVG(age) AS a FROM visits", key="march").json()["status"]
+        == "answered"
+    )
     assert len(home.link.session.receipts) == 2
 
 
@@ -85,7 +97,9 @@ def test_a_hundred_parallel_repeats_of_one_key_are_one_charge(home: House) -> No
 
     def one() -> None:
         body = {"question": COUNT, "offer": {"epsilon": 0.5}}
-        found.append(home.post("analyst", f"{D}/questions", body, **{"Idempotency-Key": "k"}).json()["id"])
+        found.append(
+            home.post("analyst", f"{D}/questions", body, **{"Idempotency-Key": "k"}).json()["id"]
+        )
 
     threads = [threading.Thread(target=one) for _ in range(100)]
     for thread in threads:
@@ -103,7 +117,9 @@ def test_a_stored_answer_is_given_again_for_nothing(home: House) -> None:
     first = home.ask("analyst").json()
     again = home.ask("analyst", "SELECT  COUNT(*)  AS n FROM visits").json()
     assert again["free"]
-    assert home.get("analyst", again["answer"]).content == home.get("analyst", first["answer"]).content
+    assert (
+        home.get("analyst", again["answer"]).content == home.get("analyst", first["answer"]).content
+    )
     assert len(home.link.session.receipts) == 1
     assert not home.ask("analyst", fresh=True).json()["free"]
     assert len(home.link.session.receipts) == 2
@@ -120,13 +136,18 @@ def test_answers_are_shared_only_by_those_whom_the_owner_lets(home: House) -> No
     assert len(home.link.session.receipts) == 3
 
 
-def test_an_answer_is_not_given_again_after_the_data_or_the_declaration_changed(home: House) -> None:
+def test_an_answer_is_not_given_again_after_the_data_or_the_declaration_changed(
+    home: House,
+) -> None:
     home.ask("analyst")
     assert home.ask("analyst").json()["free"]
     home.link.edition = "2"
     assert not home.ask("analyst").json()["free"]
     assert home.ask("analyst").json()["free"]
-    changed = {n: replace(t, bounds=replace(t.bounds, rows=3)) for n, t in home.link._dataset.tables.items()}
+    changed = {
+        n: replace(t, bounds=replace(t.bounds, rows=3))
+        for n, t in home.link._dataset.tables.items()
+    }
     home.link._dataset = home.link._dataset.with_tables(changed)
     assert not home.ask("analyst").json()["free"]
 
@@ -140,9 +161,15 @@ def test_caps_for_a_question_and_a_day(home: House) -> None:
     over = home.ask("analyst", "SELECT AVG(age) AS a FROM visits")
     assert over.status_code == 422
     assert "a day" in over.json()["rule"]
-    told = home.post("analyst", f"{D}/preview", {"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": 0.5}})
+    told = home.post(
+        "analyst",
+        f"{D}/preview",
+        {"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": 0.5}},
+    )
     assert "a day" in told.json()["beyond_cap"]
-    assert home.ask("analyst", fresh=False).json()["free"]  # what was answered before costs nothing, also today
+    assert home.ask("analyst", fresh=False).json()[
+        "free"
+    ]  # what was answered before costs nothing, also today
     home.store.clock = lambda: time.time() + 86_401
     assert home.ask("analyst", "SELECT AVG(age) AS a FROM visits").json()["status"] == "answered"
 
@@ -151,19 +178,38 @@ def test_above_a_price_a_question_waits_for_its_owner(home: House) -> None:
     home.put("owner", f"{D}/policy", {"approval_above": 0.4})
     without = home.ask("analyst")
     assert (without.status_code, without.json()["code"]) == (422, "approval-needed")
-    asked = home.post("analyst", f"{D}/questions", {"question": COUNT, "offer": {"epsilon": 0.5}, "reason": "the board"})
+    asked = home.post(
+        "analyst",
+        f"{D}/questions",
+        {"question": COUNT, "offer": {"epsilon": 0.5}, "reason": "the board"},
+    )
     place = asked.headers["location"]
     assert asked.json()["status"] == "waiting"
     assert home.link.asked == []
     (waiting,) = home.get("owner", f"{D}/approvals").json()["approvals"]
-    assert (waiting["reason"], waiting["price"], waiting["analyst"]) == ("the board", "1/2", "analyst")
+    assert (waiting["reason"], waiting["price"], waiting["analyst"]) == (
+        "the board",
+        "1/2",
+        "analyst",
+    )
     done = home.post("owner", f"{D}/approvals/{waiting['id']}", {"approve": True, "note": "fine"})
     assert done.json()["status"] == "accepted"
     assert home.get("analyst", place, wait=20).json()["status"] == "answered"
-    assert home.post("owner", f"{D}/approvals/{waiting['id']}", {"approve": False}).status_code == 409
-    body = {"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": 0.5}, "reason": "why not"}
+    assert (
+        home.post("owner", f"{D}/approvals/{waiting['id']}", {"approve": False}).status_code == 409
+    )
+    body = {
+        "question": "SELECT AVG(age) AS a FROM visits",
+        "offer": {"epsilon": 0.5},
+        "reason": "why not",
+    }
     second = home.post("analyst", f"{D}/questions", body).json()
-    assert home.post("owner", f"{D}/approvals/{second['id']}", {"approve": False, "note": "no"}).status_code == 200
+    assert (
+        home.post(
+            "owner", f"{D}/approvals/{second['id']}", {"approve": False, "note": "no"}
+        ).status_code
+        == 200
+    )
     denied = home.get("analyst", second["location"]).json()
     assert (denied["status"], denied["note"]) == ("denied", "no")
     assert len(home.link.session.receipts) == 1
@@ -185,9 +231,14 @@ def test_the_budget_ends_it(home: House) -> None:
     home.put("owner", f"{D}/allotments/analyst", {"epsilon": 1})
     texts = [f"SELECT COUNT(*) AS n FROM visits WHERE age > {i}" for i in range(3)]
     first, second, third = (
-        home.ask("analyst", text, offer={"epsilon": 0.5, "mechanism": "laplace"}).json() for text in texts
+        home.ask("analyst", text, offer={"epsilon": 0.5, "mechanism": "laplace"}).json()
+        for text in texts
     )
-    assert [first["status"], second["status"], third["status"]] == ["answered", "answered", "refused"]
+    assert [first["status"], second["status"], third["status"]] == [
+        "answered",
+        "answered",
+        "refused",
+    ]
     assert third["problem"]["code"] == "budget-exceeded"
     assert home.get("analyst", f"{D}/budget").json()["left"]["pure"] == "0"
     assert home.get("analyst", third["location"].replace("questions", "answers")).status_code == 404
@@ -199,7 +250,11 @@ def test_a_key_whose_question_was_refused_for_nothing_asks_again(home: House) ->
     assert (refused["status"], refused["problem"]["code"]) == ("refused", "budget-exceeded")
     home.put("owner", f"{D}/allotments/analyst", {"epsilon": 5})
     answered = home.ask("analyst", key="k").json()
-    assert (answered["status"], answered["id"], answered["problem"]) == ("answered", refused["id"], None)
+    assert (answered["status"], answered["id"], answered["problem"]) == (
+        "answered",
+        refused["id"],
+        None,
+    )
     assert home.ask("analyst", key="k").json()["receipt"] == answered["receipt"]
     assert home.ask("analyst", "SELECT AVG(age) AS a FROM visits", key="k").status_code == 409
     assert len(home.link.session.receipts) == 1
@@ -234,9 +289,14 @@ def test_answers_are_held_to_their_tick() -> None:
 def held_to_its_tick(answer_time: float) -> bool:
     with house(answer_time=answer_time) as home:
         start = time.monotonic()
-        asked = home.post("analyst", f"{D}/questions", {"question": COUNT, "offer": {"epsilon": 0.5}})
+        asked = home.post(
+            "analyst", f"{D}/questions", {"question": COUNT, "offer": {"epsilon": 0.5}}
+        )
         place = asked.headers["location"]
-        while home.link.session.ledger.payments == () or home.link.session.ledger.payments[0].status != "answered":
+        while (
+            home.link.session.ledger.payments == ()
+            or home.link.session.ledger.payments[0].status != "answered"
+        ):
             time.sleep(0.01)
         seen = [home.get("analyst", place).json()["status"]]
         seen.append(home.get("analyst", f"{D}/receipts").json()["receipts"][0]["status"])
@@ -321,17 +381,23 @@ def test_what_was_accepted_is_taken_up_after_a_restart() -> None:
 
     with house() as home:
         home.link.delay = 0.3
-        place = home.post("analyst", f"{D}/questions", {"question": COUNT, "offer": {"epsilon": 0.5}}).headers["location"]
+        place = home.post(
+            "analyst", f"{D}/questions", {"question": COUNT, "offer": {"epsilon": 0.5}}
+        ).headers["location"]
         home.http.__exit__(None, None, None)  # the process ends while the engine works
         assert home.store.waiting(status="accepted")
-        home.http = type(home.http)(create_app([home.link], home.store), base_url="https://sordino.test")
+        home.http = type(home.http)(
+            create_app([home.link], home.store), base_url="https://sordino.test"
+        )
         with home.http:
             assert home.get("analyst", place, wait=20).json()["status"] == "answered"
         assert len(home.link.session.receipts) == 1
         home.http.__enter__()
 
 
-def test_the_security_log_names_people_and_routes_and_no_question(home: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_security_log_names_people_and_routes_and_no_question(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE city = 'secretville'")
     home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE nowhere = 'secretville'")
@@ -361,7 +427,12 @@ def test_an_edition_tells_when_files_were_written_and_not_what_is_in_them(tmp_pa
 
     file = tmp_path / "visits.csv"
     file.write_text("age\n30\n")
-    dataset = Dataset(file, unit="row", columns={"age": {"type": "int", "min": 0, "max": 110}}, budget={"epsilon": 1})
+    dataset = Dataset(
+        file,
+        unit="row",
+        columns={"age": {"type": "int", "min": 0, "max": 110}},
+        budget={"epsilon": 1},
+    )
     first, written = edition(dataset), file.stat()
     file.write_text("age\n30\n40\n50\n")
     os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
@@ -384,26 +455,41 @@ def test_a_suspended_dataset_answers_nobody_until_its_owner_resumes(home: House)
     assert refused.json()["rule"] == "its owner has suspended it: nobody asks for now"
     decided = home.post("owner", f"/v1/datasets/visits/approvals/{waits['id']}", {"approve": True})
     assert decided.status_code == 422
-    home.put("owner", "/v1/datasets/visits/policy", {"approval_above": 2})  # new rules do not resume it
+    home.put(
+        "owner", "/v1/datasets/visits/policy", {"approval_above": 2}
+    )  # new rules do not resume it
     assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").status_code == 422
     assert len(home.link.asked) == before
     assert home.post("owner", "/v1/datasets/visits/resume").status_code == 204
-    assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").json()["status"] == "answered"
+    assert (
+        home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").json()["status"]
+        == "answered"
+    )
 
 
 SETS = "SELECT ward, decade, COUNT(*) AS n FROM (SELECT *, FLOOR(age / 10) AS decade FROM visits) AS v GROUP BY {}"
 
 
-@pytest.mark.parametrize("sets", ["CUBE (ward, decade)", "ROLLUP (ward, decade)", "GROUPING SETS ((ward), (decade))"])
+@pytest.mark.parametrize(
+    "sets", ["CUBE (ward, decade)", "ROLLUP (ward, decade)", "GROUPING SETS ((ward), (decade))"]
+)
 def test_many_tables_at_once_are_a_question_with_sets_of_keys(home: House, sets: str) -> None:
     sql, offer = SETS.format(sets), {"epsilon": 0.05}
-    price = home.post("other", f"{D}/preview", {"question": sql, "offer": offer, "show": ["text", "sql"]}).json()
+    price = home.post(
+        "other", f"{D}/preview", {"question": sql, "offer": offer, "show": ["text", "sql"]}
+    ).json()
     with home.link.session.as_analyst("other") as session:
         plan = session.preview(sql, epsilon=0.05)
-        assert (price["epsilon"], price["promise"], price["text"]) == (str(plan.epsilon), plan.promise, plan.explain())
+        assert (price["epsilon"], price["promise"], price["text"]) == (
+            str(plan.epsilon),
+            plan.promise,
+            plan.explain(),
+        )
         assert (price["errors"], price["notes"]) == (plan.errors(), list(plan.notes))
     assert (price["mechanism"], price["private_keys"]) == ("gaussian", False)
-    points = home.post("other", f"{D}/curve", {"question": sql, "epsilons": ["0.05", "1"]}).json()["points"]
+    points = home.post("other", f"{D}/curve", {"question": sql, "epsilons": ["0.05", "1"]}).json()[
+        "points"
+    ]
     assert points[0]["errors"] == price["errors"]
     assert points[1]["errors"]["n"] < price["errors"]["n"] / 10
     found = home.ask("other", sql, offer=offer).json()

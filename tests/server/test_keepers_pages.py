@@ -48,7 +48,11 @@ def test_an_owner_of_another_dataset_sees_and_changes_nothing(home: House, name:
     fields = {"analyst": "other", "epsilon": "1", "role": "analyst", "name": "eve", "text": "x",
               "decision": "approve", "question": "0" * 32}  # fmt: skip
     path = right.path.replace("{dataset}", "visits")
-    found = home.get("stranger", path) if right.method == "GET" else form(home, "stranger", path, **fields)
+    found = (
+        home.get("stranger", path)
+        if right.method == "GET"
+        else form(home, "stranger", path, **fields)
+    )
     assert found.status_code == 404, found.text
     assert home.store.person("eve") is None
     assert "other" not in home.link.facts().meters
@@ -59,9 +63,18 @@ def test_a_part_is_given_to_who_may_ask_and_to_nobody_else(home: House) -> None:
     for name in ("auditor", "admin", "nobody", "stranger", ""):
         found = form(home, "owner", "/owner/visits/allot", analyst=name, epsilon="1")
         assert found.status_code == 422, name
-    assert form(home, "owner", "/owner/visits/allot", analyst="other", epsilon="").status_code == 422
-    assert form(home, "owner", "/owner/visits/allot", analyst="*", epsilon="1", per_day="1").status_code == 422
-    given = form(home, "owner", "/owner/visits/allot", analyst="other", epsilon="1/2", per_question="0.1")
+    assert (
+        form(home, "owner", "/owner/visits/allot", analyst="other", epsilon="").status_code == 422
+    )
+    assert (
+        form(
+            home, "owner", "/owner/visits/allot", analyst="*", epsilon="1", per_day="1"
+        ).status_code
+        == 422
+    )
+    given = form(
+        home, "owner", "/owner/visits/allot", analyst="other", epsilon="1/2", per_question="0.1"
+    )
     assert (given.status_code, given.headers["location"]) == (303, "/owner/visits?done=allotted")
     assert home.link.facts().meters["other"].budget.epsilon * 2 == 1
     assert form(home, "owner", "/owner/visits/take-back", analyst="other").status_code == 303
@@ -81,14 +94,25 @@ def test_nobody_approves_a_question_of_their_own_on_a_page(home: House) -> None:
 
 def test_an_agent_is_connected_with_limits_or_not_at_all(home: House) -> None:
     for lacks in ("epsilon", "per_question"):
-        fields = {"name": "r2", "dataset": "visits", "epsilon": "1", "per_question": "0.1", "rest": "on", lacks: " "}
+        fields = {
+            "name": "r2",
+            "dataset": "visits",
+            "epsilon": "1",
+            "per_question": "0.1",
+            "rest": "on",
+            lacks: " ",
+        }
         assert form(home, "owner", "/agents", **fields).status_code == 422
         assert home.store.person("r2") is None
     fields = {"dataset": "visits", "epsilon": "1", "per_question": "0.1", "rest": "on"}
-    assert form(home, "owner", "/agents", name="other", **fields).status_code == 422  # an analyst becomes no agent
+    assert (
+        form(home, "owner", "/agents", name="other", **fields).status_code == 422
+    )  # an analyst becomes no agent
     assert "sordino_" in form(home, "owner", "/agents", name="r2", **fields).text
     made = [token for token in home.store.tokens("r2") if token.label == "agent"]
-    assert [(set(token.scopes), set(token.datasets)) for token in made] == [({Scope.read, Scope.ask}, {"visits"})]
+    assert [(set(token.scopes), set(token.datasets)) for token in made] == [
+        ({Scope.read, Scope.ask}, {"visits"})
+    ]
     form(home, "owner", "/owner/visits/take-back", analyst="*")
 
 
@@ -97,7 +121,10 @@ def test_the_first_agent_does_not_stop_all_who_have_no_part() -> None:
         fields = {"name": "r2", "dataset": "visits", "epsilon": "1", "per_question": "0.1"}
         assert "Everybody else gets the rest" in home.get("owner", "/agents").text
         assert form(home, "owner", "/agents", **fields).status_code == 422
-        assert form(home, "owner", "/agents", **{**fields, "epsilon": "10", "rest": "on"}).status_code == 422
+        assert (
+            form(home, "owner", "/agents", **{**fields, "epsilon": "10", "rest": "on"}).status_code
+            == 422
+        )
         assert home.store.person("r2") is None
         assert form(home, "owner", "/agents", **fields, rest="on").status_code == 200
         meters = home.link.facts().meters
@@ -116,7 +143,10 @@ def test_a_token_on_the_page_allows_no_more_than_the_api_would(home: House) -> N
     for days in ("0", "401", "-1", "1e3", "²"):
         assert form(home, "analyst", "/tokens", scope="read", days=days).status_code == 422
     assert form(home, "analyst", "/tokens", days="1").status_code == 422
-    assert form(home, "analyst", "/tokens/revoke", token=home.store.tokens("owner")[0].id).status_code == 404
+    assert (
+        form(home, "analyst", "/tokens/revoke", token=home.store.tokens("owner")[0].id).status_code
+        == 404
+    )
 
 
 def test_a_log_that_does_not_continue_a_kept_checkpoint_is_told(home: House) -> None:
@@ -128,7 +158,10 @@ def test_a_log_that_does_not_continue_a_kept_checkpoint_is_told(home: House) -> 
     assert "The receipt holds" in form(home, "auditor", "/audit/visits/check", text=receipt).text
     forged = json.loads(receipt)
     forged["entries"][0]["text"] = forged["entries"][0]["text"].replace("age > 5", "age > 6")
-    assert "It does not hold" in form(home, "auditor", "/audit/visits/check", text=json.dumps(forged)).text
+    assert (
+        "It does not hold"
+        in form(home, "auditor", "/audit/visits/check", text=json.dumps(forged)).text
+    )
     with house() as elsewhere:  # another history, of the same length, signed by another key
         elsewhere.ask("analyst", f"{COUNT} WHERE age > 5")
         strange = elsewhere.get("auditor", "/audit/visits/checkpoint").text
@@ -145,7 +178,9 @@ def test_a_log_that_forgot_or_changed_entries_is_told(home: House) -> None:
     assert fork_findings(now, path, signed, log.key) == []
     other = replace(older, root=bytes(32))
     forked = replace(other, signature=log.key.id + log._signing.sign(other.body.encode()))
-    assert fork_findings(now, path, forked, log.key) == ["the log was forked: it does not continue the older checkpoint"]
+    assert fork_findings(now, path, forked, log.key) == [
+        "the log was forked: it does not continue the older checkpoint"
+    ]
     longer = replace(now, size=now.size + 5)
     cut = replace(longer, signature=log.key.id + log._signing.sign(longer.body.encode()))
     assert "cut short" in fork_findings(now, path, cut, log.key)[0]
@@ -162,13 +197,33 @@ def test_who_has_no_part_of_the_budget_still_sees_pages(home: House) -> None:
     assert "You have no budget here" in home.get("other", "/").text
 
 
-@pytest.mark.parametrize(("path", "here"), [("/", "/"), ("/owner/visits", "/owner"), ("/audit/visits", "/audit")])
+@pytest.mark.parametrize(
+    ("path", "here"), [("/", "/"), ("/owner/visits", "/owner"), ("/audit/visits", "/audit")]
+)
 def test_the_menu_shows_where_one_is(home: House, path: str, here: str) -> None:
-    assert re.findall(r'<a href="([^"]+)" aria-current="page">', home.get("owner", path).text) == [here]
+    assert re.findall(r'<a href="([^"]+)" aria-current="page">', home.get("owner", path).text) == [
+        here
+    ]
 
 
-ODD = ["", "nan", "-1", "1e999", "1/0", "²", "9" * 5000, "\x00", "\ud7ff\uffff", "x" * 3000, "*", "{}", "0,5"]
-FORMS = [(name, right.path) for name, right in RIGHTS.items() if right.method == "POST" and name in NAMES]
+ODD = [
+    "",
+    "nan",
+    "-1",
+    "1e999",
+    "1/0",
+    "²",
+    "9" * 5000,
+    "\x00",
+    "\ud7ff\uffff",
+    "x" * 3000,
+    "*",
+    "{}",
+    "0,5",
+]
+FORMS = [
+    (name, right.path) for name, right in RIGHTS.items() if right.method == "POST" and name in NAMES
+]
 
 
 def test_odd_fields_are_refused_in_words() -> None:
@@ -179,5 +234,10 @@ def test_odd_fields_are_refused_in_words() -> None:
                 fields = {**FINE, field: odd}
                 found = form(alone, "owner", path.replace("{dataset}", "visits"), **fields)
                 assert found.status_code < 500, (name, field, odd[:20], found.text)
-        for odd, query in product(ODD, ("/audit/visits?before=", "/theory?curves-epsilon=", "/theory/lesson?lesson=")):
-            assert alone.get("owner", query + quote(odd)[:2000]).status_code < 500, (query, odd[:20])
+        for odd, query in product(
+            ODD, ("/audit/visits?before=", "/theory?curves-epsilon=", "/theory/lesson?lesson=")
+        ):
+            assert alone.get("owner", query + quote(odd)[:2000]).status_code < 500, (
+                query,
+                odd[:20],
+            )

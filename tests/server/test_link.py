@@ -9,7 +9,14 @@ import pytest
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.accounting.sub_budget import SubBudget
-from sordino.errors import BudgetExceeded, EngineFailed, InvalidInput, LedgerUnavailable, RequestRefused, SordinoError
+from sordino.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    InvalidInput,
+    LedgerUnavailable,
+    RequestRefused,
+    SordinoError,
+)
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset
 from sordino.server.link import Facts
@@ -27,7 +34,10 @@ def test_texts_of_an_offer_are_exact() -> None:
     assert number("epsilon", 0.1) == 0.1
 
 
-@pytest.mark.parametrize("given", [{"epsilon": True}, {"epsilon": []}, {"bias": "yes"}, {"epsilon": "1/0"}, {"delta": "x"}])
+@pytest.mark.parametrize(
+    "given",
+    [{"epsilon": True}, {"epsilon": []}, {"bias": "yes"}, {"epsilon": "1/0"}, {"delta": "x"}],
+)
 def test_what_is_no_number_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         offer(given)  # type: ignore[arg-type]
@@ -49,7 +59,9 @@ def test_problems_keep_kind_and_words(error: SordinoError) -> None:
 
 
 def test_no_place_of_a_ledger_in_a_problem() -> None:
-    error = LedgerUnavailable("/srv/secret/visits.ledger", "it is locked", "Try again.", "Nothing was granted.")
+    error = LedgerUnavailable(
+        "/srv/secret/visits.ledger", "it is locked", "Try again.", "Nothing was granted."
+    )
     assert "/srv" not in repr(problem_of(error))
     assert problem_of(error)["exit"] == 4
 

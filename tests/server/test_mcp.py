@@ -35,14 +35,23 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 def call(home: House, who: str, tool: str, **arguments: Any) -> tuple[bool, str]:
     """Whether a tool succeeds, and what it says."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
     found = home.post(who, "/mcp", body, **HEADERS).json()["result"]
     return not found.get("isError", False), found["content"][0]["text"]
 
 
-async def with_client(there: Live, step: Callable[[Client], Awaitable[None]], who: str = "agent") -> None:
+async def with_client(
+    there: Live, step: Callable[[Client], Awaitable[None]], who: str = "agent"
+) -> None:
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {there.tokens[who]}"}, timeout=30) as http,
+        httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {there.tokens[who]}"}, timeout=30
+        ) as http,
         Client(streamable_http_client(f"{there.address}/mcp", http_client=http)) as client,
     ):
         await step(client)
@@ -56,12 +65,18 @@ def test_the_tools_by_a_real_client(there: Live) -> None:
         assert "visits" in listed.content[0].text  # type: ignore[union-attr]
         described = await client.call_tool("describe_dataset", {"dataset": "visits"})
         assert '"ward"' in described.content[0].text  # type: ignore[union-attr]
-        told = await client.call_tool("preview", {"dataset": "visits", "sql": COUNT, "epsilon": 0.1})
+        told = await client.call_tool(
+            "preview", {"dataset": "visits", "sql": COUNT, "epsilon": 0.1}
+        )
         assert json.loads(told.content[0].text)["errors"]["n"] > 0  # type: ignore[union-attr]
-        answered = await client.call_tool("ask", {"dataset": "visits", "sql": COUNT, "epsilon": "0.1"})
+        answered = await client.call_tool(
+            "ask", {"dataset": "visits", "sql": COUNT, "epsilon": "0.1"}
+        )
         assert not answered.is_error
         assert "n" in json.loads(answered.content[0].text)["rows"][0]  # type: ignore[union-attr]
-        refused = await client.call_tool("ask", {"dataset": "visits", "sql": "SELECT * FROM visits", "epsilon": 0.1})
+        refused = await client.call_tool(
+            "ask", {"dataset": "visits", "sql": "SELECT * FROM visits", "epsilon": 0.1}
+        )
         assert refused.is_error
         assert "COUNT" in refused.content[0].text  # type: ignore[union-attr]
         dear = await client.call_tool("ask", {"dataset": "visits", "sql": COUNT, "epsilon": 0.3})
@@ -84,7 +99,9 @@ def test_an_adaptive_attack_stops_at_the_budget(there: Live) -> None:
         for i in range(200):
             middle = (low + high) // 2
             sql = f"SELECT COUNT(*) AS n FROM visits WHERE age BETWEEN {low} AND {middle} AND city <> 'none{i}'"
-            found = await client.call_tool("ask", {"dataset": "visits", "sql": sql, "epsilon": 0.05})
+            found = await client.call_tool(
+                "ask", {"dataset": "visits", "sql": sql, "epsilon": 0.05}
+            )
             if found.is_error:
                 refusals.append(found.content[0].text)  # type: ignore[union-attr]
                 if len(refusals) == 5:
@@ -121,9 +138,13 @@ def test_only_those_who_may_ask_have_tools() -> None:
         assert "sub-budget" in said
         fine, said = call(home, "stranger", "describe_dataset", dataset="visits")
         assert not fine
-        fine, said = call(home, "analyst", "ask", dataset="visits", sql=COUNT, epsilon=0.1, request_id="x")
+        fine, said = call(
+            home, "analyst", "ask", dataset="visits", sql=COUNT, epsilon=0.1, request_id="x"
+        )
         assert fine
-        again = call(home, "analyst", "ask", dataset="visits", sql=COUNT, epsilon=0.1, request_id="x")
+        again = call(
+            home, "analyst", "ask", dataset="visits", sql=COUNT, epsilon=0.1, request_id="x"
+        )
         assert json.loads(again[1])["rows"] == json.loads(said)["rows"]
         assert len(home.link.session.receipts) == 1
         fine, said = call(home, "analyst", "ask", dataset="visits", sql=COUNT, epsilon=[])
@@ -152,9 +173,13 @@ def test_stdio_with_a_server_and_with_a_declaration(there: Live, tmp_path: Path)
     environment = {"SORDINO_TOKEN": there.tokens["analyst"], "HOME": str(tmp_path)}
 
     async def talk(words: list[str], dataset: str, sql: str) -> list[Any]:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "sordino", "mcp", *words], env=environment)
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "sordino", "mcp", *words], env=environment
+        )
         async with Client(server) as client:
-            told = await client.call_tool("preview", {"dataset": dataset, "sql": sql, "epsilon": 0.2})
+            told = await client.call_tool(
+                "preview", {"dataset": dataset, "sql": sql, "epsilon": 0.2}
+            )
             described = await client.call_tool("describe_dataset", {"dataset": dataset})
             found = await client.call_tool("ask", {"dataset": dataset, "sql": sql, "epsilon": 0.2})
             dear = await client.call_tool("ask", {"dataset": dataset, "sql": sql, "epsilon": 100})
@@ -163,7 +188,13 @@ def test_stdio_with_a_server_and_with_a_declaration(there: Live, tmp_path: Path)
 
     remote = asyncio.run(talk([f"{there.address}/visits"], "visits", COUNT))
     assert [one.is_error for one in remote] == [False, False, False, True, False]
-    local = asyncio.run(talk([str(toml), "--analyst", "bot", "--cap", "0.2"], "people", "SELECT COUNT(*) AS n FROM people"))
+    local = asyncio.run(
+        talk(
+            [str(toml), "--analyst", "bot", "--cap", "0.2"],
+            "people",
+            "SELECT COUNT(*) AS n FROM people",
+        )
+    )
     assert [one.is_error for one in local] == [False, False, False, True, False]
     assert "at most epsilon 0.2" in local[3].content[0].text
     assert json.loads(local[4].content[0].text)["left"]["pure"] == "3/10"

@@ -58,7 +58,9 @@ def test_whoever_has_none_does_not(there: tuple[House, IdentityProvider]) -> Non
         {"sub": None}, {"nonce": None},
     ],
 )  # fmt: skip
-def test_a_proof_for_something_else_is_refused(there: tuple[House, IdentityProvider], twist: dict[str, Any]) -> None:
+def test_a_proof_for_something_else_is_refused(
+    there: tuple[House, IdentityProvider], twist: dict[str, Any]
+) -> None:
     home, provider = there
     provider.twist = twist
     done = home.http.get(come_back(home), follow_redirects=False)
@@ -75,11 +77,18 @@ def test_a_proof_signed_by_another_key_is_refused(there: tuple[House, IdentityPr
 def test_a_login_that_did_not_begin_here_is_refused(there: tuple[House, IdentityProvider]) -> None:
     home, _ = there
     place = come_back(home)
-    for wrong in (place.replace("state=", "state=x"), place.partition("&state")[0], BACK, f"{BACK}?error=access_denied"):
+    for wrong in (
+        place.replace("state=", "state=x"),
+        place.partition("&state")[0],
+        BACK,
+        f"{BACK}?error=access_denied",
+    ):
         assert home.http.get(wrong, follow_redirects=False).status_code == 403
 
 
-def test_a_login_that_began_in_another_browser_is_refused(there: tuple[House, IdentityProvider]) -> None:
+def test_a_login_that_began_in_another_browser_is_refused(
+    there: tuple[House, IdentityProvider],
+) -> None:
     home, _ = there
     place = come_back(home)
     home.http.cookies.clear()

@@ -54,7 +54,9 @@ def home() -> Iterator[House]:
 def logged_in(home: House, name: str = "analyst") -> tuple[dict[str, str], dict[str, str]]:
     """Headers of a session, and what its forms carry."""
     text, _ = home.store.add_token(name, "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
-    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {"form_key": form_key(text, home.store.form_secret)}
+    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {
+        "form_key": form_key(text, home.store.form_secret)
+    }
 
 
 def send(home: House, path: str, who: tuple[dict[str, str], dict[str, str]], **fields: str) -> Any:
@@ -63,28 +65,48 @@ def send(home: House, path: str, who: tuple[dict[str, str], dict[str, str]], **f
 
 def test_a_browser_without_a_session_is_sent_to_the_login_page_and_comes_back(home: House) -> None:
     found = home.http.get("/workbench/visits?sql=a%20b", headers=BROWSER, follow_redirects=False)
-    assert (found.status_code, found.headers["location"]) == (303, "/login?to=%2Fworkbench%2Fvisits%3Fsql%3Da%2520b")
+    assert (found.status_code, found.headers["location"]) == (
+        303,
+        "/login?to=%2Fworkbench%2Fvisits%3Fsql%3Da%2520b",
+    )
     page = home.http.get(found.headers["location"], headers=BROWSER).text
     assert 'name="to" value="/workbench/visits?sql=a%20b"' in page
     assert home.http.get("/v1/datasets", headers=BROWSER).status_code == 401
 
 
 @pytest.mark.parametrize(
-    "to", ["//evil.test", "/\\evil.test", "https://evil.test", "evil", "", "/a\r\nSet-Cookie: x", "/é", "/" + "a" * 2000]
+    "to",
+    [
+        "//evil.test",
+        "/\\evil.test",
+        "https://evil.test",
+        "evil",
+        "",
+        "/a\r\nSet-Cookie: x",
+        "/é",
+        "/" + "a" * 2000,
+    ],
 )
 def test_nobody_is_sent_elsewhere_after_logging_in(to: str) -> None:
     assert _own_address(to) == "/"
 
 
 def test_an_own_address_is_kept() -> None:
-    assert _own_address("/workbench/visits?sql=SELECT%201//2") == "/workbench/visits?sql=SELECT%201//2"
+    assert (
+        _own_address("/workbench/visits?sql=SELECT%201//2") == "/workbench/visits?sql=SELECT%201//2"
+    )
 
 
 def test_a_login_link_works_once(home: House) -> None:
     text, _ = home.store.add_token("analyst", LINK, frozenset(), EVERYWHERE, 100)
-    done = home.http.get("/login/link", params={"code": text, "to": "//evil.test"}, follow_redirects=False)
+    done = home.http.get(
+        "/login/link", params={"code": text, "to": "//evil.test"}, follow_redirects=False
+    )
     assert (done.status_code, done.headers["location"]) == (303, "/")
-    assert home.http.get("/login/link", params={"code": text}, follow_redirects=False).status_code == 410
+    assert (
+        home.http.get("/login/link", params={"code": text}, follow_redirects=False).status_code
+        == 410
+    )
     home.http.cookies.clear()
 
 
@@ -92,7 +114,9 @@ def test_a_login_link_works_once(home: House) -> None:
 def test_other_tokens_are_no_login_links(home: House, kind: str) -> None:
     text = {
         "bearer": home.tokens["analyst"],
-        "page": home.store.add_token("analyst", LINK, frozenset(Scope), EVERYWHERE, 100, page=True)[0],
+        "page": home.store.add_token("analyst", LINK, frozenset(Scope), EVERYWHERE, 100, page=True)[
+            0
+        ],
         "other label": home.store.add_token("analyst", "x", frozenset(), EVERYWHERE, 100)[0],
         "nothing": "",
     }[kind]
@@ -114,7 +138,9 @@ def test_the_first_page_shows_what_a_token_may_see(home: House) -> None:
 
     def sees(path: str, *scopes: Scope) -> tuple[int, bool, bool]:
         text, _ = home.store.add_token("analyst", LINK, frozenset(scopes), EVERYWHERE, 100)
-        found = home.http.get(path, headers={"Authorization": f"Bearer {text}"}, follow_redirects=False)
+        found = home.http.get(
+            path, headers={"Authorization": f"Bearer {text}"}, follow_redirects=False
+        )
         return found.status_code, "patient" in found.text, "&gt; 77" in found.text
 
     assert sees("/") == (303, False, False)
@@ -132,7 +158,11 @@ def test_static_files_are_kept_by_browsers_and_nothing_else_is(home: House) -> N
     assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert found.headers["content-type"].startswith("text/css")
     assert found.headers["content-encoding"] == "gzip"
-    for path in ("/static/0000000000000000/sordino.css", static_address("sordino.css") + "x", "/static/x/..%2fsite.py"):
+    for path in (
+        "/static/0000000000000000/sordino.css",
+        static_address("sordino.css") + "x",
+        "/static/x/..%2fsite.py",
+    ):
         missing = home.http.get(path)
         assert (missing.status_code, missing.headers["cache-control"]) == (404, "no-store"), path
 
@@ -144,7 +174,11 @@ def test_pages_run_own_scripts_only_and_their_nonce_is_new_each_time(home: House
         assert policy.startswith("default-src 'none'; script-src 'self';")
         assert "require-trusted-types-for 'script'; trusted-types 'none'" in policy
         assert "unsafe-eval" not in policy
-    assert home.http.get("/healthz").headers["content-security-policy"].startswith("default-src 'none'; form-action 'none'")
+    assert (
+        home.http.get("/healthz")
+        .headers["content-security-policy"]
+        .startswith("default-src 'none'; form-action 'none'")
+    )
 
 
 def test_a_form_that_is_sent_twice_is_asked_once(home: House) -> None:
@@ -178,7 +212,12 @@ def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
         found = send(home, "/workbench/visits", (who[0], key), sql=COUNT, epsilon="0.1", do="ask")
         assert found.status_code == 403, key
     foreign = {**who[0], "Origin": "https://evil.test"}
-    assert send(home, "/workbench/visits", (foreign, who[1]), sql=COUNT, epsilon="0.1", do="ask").status_code == 403
+    assert (
+        send(
+            home, "/workbench/visits", (foreign, who[1]), sql=COUNT, epsilon="0.1", do="ask"
+        ).status_code
+        == 403
+    )
     assert len(home.link.asked) == before
 
 
@@ -192,9 +231,17 @@ def test_the_key_of_a_form_is_made_with_a_secret_that_each_server_keeps(tmp_path
 
 def test_a_server_of_ones_own_answers_to_its_own_name_only() -> None:
     with house(hosts=exactly("127.0.0.1", 8765)) as home:
-        for host, status in (("127.0.0.1:8765", 200), ("127.0.0.1:8766", 421), ("localhost:8765", 421), ("evil.test", 421)):
+        for host, status in (
+            ("127.0.0.1:8765", 200),
+            ("127.0.0.1:8766", 421),
+            ("localhost:8765", 421),
+            ("evil.test", 421),
+        ):
             for path in ("/healthz", "/login"):
-                assert home.http.get(path, headers={"Host": host}).status_code == status, (host, path)
+                assert home.http.get(path, headers={"Host": host}).status_code == status, (
+                    host,
+                    path,
+                )
     own = WebSettings(Path(), port=8765, listening=3)
     assert own.hosts(b"127.0.0.1:8765")
     assert not own.hosts(b"localhost:8765")
@@ -223,7 +270,9 @@ def named() -> Iterator[House]:
         yield home
 
 
-def test_strangers_who_move_sliders_wait_in_a_short_queue(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_who_move_sliders_wait_in_a_short_queue(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert home.http.get("/theory/lesson", params={"lesson": "curves"}).status_code == 200
     monkeypatch.setattr(theory, "_MOST_WAITING", 0)
     found = home.http.get("/theory/lesson", params={"lesson": "curves"})
@@ -246,7 +295,9 @@ def test_what_is_wrong_with_a_form_is_told_and_what_was_typed_stays(home: House)
 
 def test_questions_of_others_are_not_there(home: House) -> None:
     who, other = logged_in(home), logged_in(home, "other")
-    place = send(home, "/workbench/visits", who, sql=COUNT, epsilon="0.1", do="ask").headers["location"]
+    place = send(home, "/workbench/visits", who, sql=COUNT, epsilon="0.1", do="ask").headers[
+        "location"
+    ]
     assert home.http.get(place, headers=who[0]).status_code == 200
     for path in (place, f"{place}/csv", f"{place}/arrow"):
         assert home.http.get(path, headers=other[0]).status_code == 404
@@ -260,7 +311,9 @@ def test_questions_of_others_are_not_there(home: House) -> None:
 def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
     with house() as home:
         who = logged_in(home)
-        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers[
+            "location"
+        ]
         again = send(home, first, who, epsilon="1").headers["location"]
         home.http.get(again, headers=who[0])
         assert again != first
@@ -277,42 +330,66 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         board = re.sub(r"<[^>]+>", "", home.http.get("/board", headers=who[0]).text)
         assert "epsilon 1 and 1." in board  # all that was paid
         median = "SELECT MEDIAN(age) AS m FROM visits"
-        other = send(home, "/workbench/visits", who, sql=median, epsilon="0.5", do="ask").headers["location"]
+        other = send(home, "/workbench/visits", who, sql=median, epsilon="0.5", do="ask").headers[
+            "location"
+        ]
         assert "the dearer answer is shown" in home.http.get(other, headers=who[0]).text
         home.link.asked.pop()
         # the same answer given again is one release, and does not count twice
-        same = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        same = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers[
+            "location"
+        ]
         assert len(home.link.asked) == 2
         assert home.http.get(f"{same}/csv", headers=who[0]).text.splitlines() == lines
         # nor does it matter how it is written
-        spelled = send(home, "/workbench/visits", who, sql="select count( * ) n\nfrom visits", epsilon="2", do="ask")
-        assert "mean of 3 answers" in home.http.get(spelled.headers["location"], headers=who[0]).text
+        spelled = send(
+            home,
+            "/workbench/visits",
+            who,
+            sql="select count( * ) n\nfrom visits",
+            epsilon="2",
+            do="ask",
+        )
+        assert (
+            "mean of 3 answers" in home.http.get(spelled.headers["location"], headers=who[0]).text
+        )
         # answers about other data are not mixed with them
         home.link.edition = "2"
-        later = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        later = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers[
+            "location"
+        ]
         assert "precision-weighted" not in home.http.get(later, headers=who[0]).text
         assert "precision-weighted" not in home.http.get(again, headers=who[0]).text
 
 
 @pytest.mark.parametrize(
-    "other", [{"max_rows": 1}, {"nonnegative": True}, {"mechanism": "gaussian"}, {"confidence": 0.99}], ids=str
+    "other",
+    [{"max_rows": 1}, {"nonnegative": True}, {"mechanism": "gaussian"}, {"confidence": 0.99}],
+    ids=str,
 )
 def test_numbers_of_other_bounds_or_another_noise_are_not_mixed(other: dict[str, Any]) -> None:
     with house() as home:
         who = logged_in(home)
-        ids = [home.ask("analyst", COUNT, offer=offer).json()["id"] for offer in ({"epsilon": 1, **other}, {"epsilon": 0.5})]
+        ids = [
+            home.ask("analyst", COUNT, offer=offer).json()["id"]
+            for offer in ({"epsilon": 1, **other}, {"epsilon": 0.5})
+        ]
         for one in ids:
             own = Answer.from_json((home.store.question(one).body or b"").decode())  # type: ignore[union-attr]
             line = home.http.get(f"/answers/visits/{one}/csv", headers=who[0]).text.splitlines()[1]
             assert float(line.split(",")[0]) == own.value()
 
 
-@pytest.mark.parametrize("tail", ["HAVING n > 20", "ORDER BY n DESC LIMIT 2", "ORDER BY n OFFSET 1"])
+@pytest.mark.parametrize(
+    "tail", ["HAVING n > 20", "ORDER BY n DESC LIMIT 2", "ORDER BY n OFFSET 1"]
+)
 def test_rows_that_noise_chose_are_not_averaged(tail: str) -> None:
     """Rows that are shown again and again are those whose noise was large: a mean of them would be too large."""
     with house() as home:
         who, asked = logged_in(home), f"{WARDS} {tail}"
-        first = send(home, "/workbench/visits", who, sql=asked, epsilon="1", do="ask").headers["location"]
+        first = send(home, "/workbench/visits", who, sql=asked, epsilon="1", do="ask").headers[
+            "location"
+        ]
         again = send(home, first, who, epsilon="1.5").headers["location"]
         home.http.get(again, headers=who[0])
         own = Answer.from_json((home.store.question(again.rpartition("/")[2]).body or b"").decode())  # type: ignore[union-attr]
@@ -320,11 +397,15 @@ def test_rows_that_noise_chose_are_not_averaged(tail: str) -> None:
         assert [float(line.split(",")[1]) for line in lines] == own["n"]
 
 
-def test_answers_that_are_too_large_to_combine_show_the_dearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_are_too_large_to_combine_show_the_dearest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(desk, "_MOST_COMBINED", 10)
     with house() as home:
         who = logged_in(home)
-        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers[
+            "location"
+        ]
         again = send(home, first, who, epsilon="0.5").headers["location"]
         alone = home.http.get(f"{first}/csv", headers=who[0]).text
         page = home.http.get(again, headers=who[0]).text
@@ -345,7 +426,9 @@ def test_large_answers_are_shown_outside_the_event_loop(monkeypatch: pytest.Monk
     monkeypatch.setattr(desk, "drawn", seen)
     with house() as home:
         who = logged_in(home)
-        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers["location"]
+        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers[
+            "location"
+        ]
         send(home, f"{place}/pin", who, do="pin", title="wards")
         for path in (place, f"{place}/csv", f"{place}/arrow", "/board"):
             assert home.http.get(path, headers=who[0]).status_code == 200
@@ -357,19 +440,28 @@ def test_large_answers_are_shown_outside_the_event_loop(monkeypatch: pytest.Monk
 def test_an_answer_stays_when_its_declaration_changes() -> None:
     with house() as home:
         who = logged_in(home)
-        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers["location"]
+        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers[
+            "location"
+        ]
         before = home.http.get(f"{place}/csv", headers=who[0]).text
         table = home.link._dataset.tables["visits"]
         rest = {name: column for name, column in table.columns.items() if name != "ward"}
-        home.link._dataset = home.link._dataset.with_tables({"visits": replace(table, columns=rest)})
-        assert "no such column" in send(home, "/workbench/visits/study", who, sql=WARDS, what="curve").text
+        home.link._dataset = home.link._dataset.with_tables(
+            {"visits": replace(table, columns=rest)}
+        )
+        assert (
+            "no such column"
+            in send(home, "/workbench/visits/study", who, sql=WARDS, what="curve").text
+        )
         assert home.http.get(place, headers=who[0]).status_code == 200
         assert home.http.get(f"{place}/csv", headers=who[0]).text == before
 
 
 def test_boards_show_what_the_owner_lets_people_share(home: House) -> None:
     who, other = logged_in(home), logged_in(home, "other")
-    place = send(home, "/workbench/visits", who, sql=COUNT, epsilon="0.2", do="ask").headers["location"]
+    place = send(home, "/workbench/visits", who, sql=COUNT, epsilon="0.2", do="ask").headers[
+        "location"
+    ]
     home.http.get(place, headers=who[0])
     assert send(home, f"{place}/pin", who, title=" All   visits ", do="pin").status_code == 303
     assert "All visits" in home.http.get("/board", headers=who[0]).text
@@ -381,7 +473,9 @@ def test_boards_show_what_the_owner_lets_people_share(home: House) -> None:
     assert "All visits" not in home.http.get("/board", headers=who[0]).text
 
 
-def test_who_shares_answers_is_told_to_them_and_to_those_who_answer_for_the_dataset(home: House) -> None:
+def test_who_shares_answers_is_told_to_them_and_to_those_who_answer_for_the_dataset(
+    home: House,
+) -> None:
     for sharing, all_see in ((("analyst", "secret-name"), False), (("*", "secret-name"), True)):
         home.store.set_policy("visits", Policy(sharing=frozenset(sharing)))
         for name in ("owner", "auditor", "analyst", "other", "agent"):
@@ -396,7 +490,9 @@ def test_who_shares_answers_is_told_to_them_and_to_those_who_answer_for_the_data
 def test_an_answer_that_is_not_there_is_not_pinned(home: House) -> None:
     home.store.set_policy("visits", Policy(approval_above=Fraction(1, 10)))
     who = logged_in(home)
-    place = send(home, "/workbench/visits", who, sql=COUNT, epsilon="0.3", do="ask", reason="why").headers["location"]
+    place = send(
+        home, "/workbench/visits", who, sql=COUNT, epsilon="0.3", do="ask", reason="why"
+    ).headers["location"]
     home.store.set_policy("visits", Policy())
     page = home.http.get(place, headers=who[0])
     assert "It waits for the owner" in page.text
@@ -410,10 +506,17 @@ def test_looking_up_charges_nothing(home: House) -> None:
     for fields in ({"what": "curve"}, {"what": "sketch"}, {"what": "preview", "epsilon": "0.1"}):
         found = send(home, "/workbench/visits/study", who, sql=WARDS, **fields)
         assert "found" in found.json(), found.text
-    refused = send(home, "/workbench/visits/study", who, sql="SELECT COUNT(*) AS n FROM visitss", what="curve").json()
+    refused = send(
+        home, "/workbench/visits/study", who, sql="SELECT COUNT(*) AS n FROM visitss", what="curve"
+    ).json()
     assert refused["problem"]["place"] == [26, 33]
     assert refused["problem"]["instead"] == "visits"
-    assert send(home, "/workbench/visits/study", who, sql=WARDS, what="all").json()["problem"]["status"] == 422
+    assert (
+        send(home, "/workbench/visits/study", who, sql=WARDS, what="all").json()["problem"][
+            "status"
+        ]
+        == 422
+    )
     assert home.link.session.ledger.spent == before
 
 
@@ -421,7 +524,9 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "web.sqlite3")
     store.close()
     with sqlite3.connect(tmp_path / "web.sqlite3") as old:
-        old.executescript("DROP TABLE pins; DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent")
+        old.executescript(
+            "DROP TABLE pins; DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent"
+        )
         old.execute("PRAGMA user_version = 1")
     old.close()
     store = Store(tmp_path / "web.sqlite3")
@@ -434,7 +539,10 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
 
 
 def _public(dataset: Any) -> bytes:
-    tables = {name: replace(table, source=replace(table.source, frame=None)) for name, table in dataset.tables.items()}
+    tables = {
+        name: replace(table, source=replace(table.source, frame=None))
+        for name, table in dataset.tables.items()
+    }
     return pickle.dumps(dataset.with_tables(tables))
 
 
@@ -450,7 +558,11 @@ def test_a_curve_has_the_prices_of_plans(sql: str) -> None:
     points = bind_question(query, dataset, costs[0].bounds, costs[0].bias).points(costs, meter)
     for cost, point in zip(costs, points, strict=True):
         plan = make_plan(query, dataset, cost, meter)
-        assert (point.price.charge, point.price.family, point.budget) == (plan.charge, plan.price.family, plan.budget)
+        assert (point.price.charge, point.price.family, point.budget) == (
+            plan.charge,
+            plan.price.family,
+            plan.budget,
+        )
         assert point.errors == plan.errors()
     told = curve(_public(dataset), "duckdb", meter, sql, {}, ["0.01", "0.1", "1", "9"])
     assert [one["takes"] for one in told] == [float(point.budget.taken or 0) for point in points]  # type: ignore[index, call-overload]
@@ -463,7 +575,11 @@ def test_a_bound_question_has_the_bounds_and_measures_of_one_offer(other: Any) -
     cost, another = Cost.offered(epsilon=1), Cost.offered(epsilon=1, **other)
     bound = bind_question(parse(COUNT), dataset, cost.bounds, cost.bias)
     one, same = bound.plan(cost, meter), make_plan(parse(COUNT), dataset, cost, meter)
-    assert (one.charge, one.sql(), one.explain(details=True)) == (same.charge, same.sql(), same.explain(details=True))
+    assert (one.charge, one.sql(), one.explain(details=True)) == (
+        same.charge,
+        same.sql(),
+        same.explain(details=True),
+    )
     with pytest.raises(ValueError, match="other bounds or measures"):
         bound.plan(another, meter)
 
@@ -508,7 +624,12 @@ def test_who_has_no_budget_is_told_so_and_an_admin_sees_no_dataset() -> None:
         who = logged_in(home)
         assert "You have no budget here" in home.http.get("/", headers=who[0]).text
         assert home.http.get("/workbench/visits", headers=who[0]).status_code == 200
-        assert "sub-budgets" in send(home, "/workbench/visits/study", who, sql=COUNT, what="curve").json()["problem"]["rule"]
+        assert (
+            "sub-budgets"
+            in send(home, "/workbench/visits/study", who, sql=COUNT, what="curve").json()[
+                "problem"
+            ]["rule"]
+        )
         admin = home.http.get("/", headers=logged_in(home, "admin")[0]).text
         assert "No dataset is open to you" in admin
         assert "ward" not in admin
@@ -519,7 +640,11 @@ def test_a_long_answer_is_shown_in_part_and_given_whole() -> None:
     keys = KeyColumn("k", tuple(range(5000)))
     answer = Answer((keys, EstimateColumn("n", Estimates(numbers, numbers - 1, numbers + 1))))
     shown = view(answer)
-    assert (len(shown.rows), shown.total, len(shown.chart["columns"][1]["value"])) == (1000, 5000, 1000)
+    assert (len(shown.rows), shown.total, len(shown.chart["columns"][1]["value"])) == (
+        1000,
+        5000,
+        1000,
+    )
     assert shown.meaning.startswith("5,000 groups.")
 
 
@@ -535,7 +660,9 @@ def test_a_long_answer_is_shown_in_part_and_given_whole() -> None:
         ([], [], [], "No group has enough people"),
     ],
 )
-def test_what_an_answer_means(values: list[float], low: list[float], high: list[float], told: str) -> None:
+def test_what_an_answer_means(
+    values: list[float], low: list[float], high: list[float], told: str
+) -> None:
     column = EstimateColumn("n", Estimates(*(np.array(each) for each in (values, low, high))))
     keys = (KeyColumn("ward", ("A", "B")[: len(values)]),) if len(values) != 1 else ()
     assert told in view(Answer((*keys, column)), "patient").meaning
@@ -554,17 +681,24 @@ def test_planners_keep_what_is_small_and_forget_the_oldest() -> None:
     for question in questions:
         lately.keep(question, 250)
     again = [planning._Question(b"", f"SELECT {i}", Bounds(), None) for i in numbers]
-    assert [lately.same(one) is before for one, before in zip(again, questions, strict=True)] == [False] * 2 + [True] * 4
+    assert [lately.same(one) is before for one, before in zip(again, questions, strict=True)] == [
+        False
+    ] * 2 + [True] * 4
     lately.keep(again[5], 251)  # it has become too large
     assert lately.same(again[5]) is again[5]
     lately.keep(again[0], 250)
     assert (lately._size, len(lately._found)) == (1000, 4)
 
 
-def test_prices_are_the_same_whether_a_question_was_planned_before_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_are_the_same_whether_a_question_was_planned_before_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """At other prices, bounds and declarations: nothing of one enters another."""
     dataset, other = visits(), visits(epsilon=3)
-    told, offers = [], ({"epsilon": "0.1"}, {"epsilon": "1"}, {"epsilon": "1", "max_rows": 2}, {"error": "9"})
+    told, offers = (
+        [],
+        ({"epsilon": "0.1"}, {"epsilon": "1"}, {"epsilon": "1", "max_rows": 2}, {"error": "9"}),
+    )
     for data in (_public(dataset), _public(other)):
         meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
         for offer in offers:

@@ -50,6 +50,8 @@ def test_a_connection_that_is_lost_costs_nobody_an_answer_unpaid(
         replies = run(work, 120)
         assert replies["first"].status == "answered"
         served.kill(signal.SIGTERM)
-        expect_sound(served, {name: reply for name, reply in replies.items() if reply.status != "refused"})
+        expect_sound(
+            served, {name: reply for name, reply in replies.items() if reply.status != "refused"}
+        )
     finally:
         served.__exit__()

@@ -28,7 +28,10 @@ def test_an_answer_is_proven_and_no_other_is_shown() -> None:
         assert proof.charge["facts"]["analyst"] == "analyst"
         assert home.get("analyst", f"{D}/answers/{other['id']}/receipt").status_code == 404
         assert home.get("other", f"{D}/answers/{first['id']}/receipt").status_code == 404
-        assert home.get("analyst", f"{D}/answers/{first['id']}/receipt", since=10**6).status_code == 422
+        assert (
+            home.get("analyst", f"{D}/answers/{first['id']}/receipt", since=10**6).status_code
+            == 422
+        )
         assert "hash" not in home.get("analyst", f"{D}/receipts").json()["receipts"][0]
 
 

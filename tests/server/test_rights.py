@@ -127,19 +127,32 @@ def test_the_table_is_as_it_is_meant() -> None:
 
 
 def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
-    parts = {"dataset": "visits", "question": "0" * 32, "analyst": "agent", "name": "nobody", "token": "none"}
+    parts = {
+        "dataset": "visits",
+        "question": "0" * 32,
+        "analyst": "agent",
+        "name": "nobody",
+        "token": "none",
+    }
     path = right.path.format(**parts, version=version(), file="sordino.css", form="csv")
     accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
     body = BODIES.get(name) if right.method in ("POST", "PUT") else None
-    found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)
+    found = home.http.request(
+        right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False
+    )
     return found.status_code
 
 
 @pytest.mark.parametrize("name", RIGHTS)
 def test_a_route_lets_in_whom_the_table_names_and_nobody_else(home: House, name: str) -> None:
     right = RIGHTS[name]
-    assert (send(home, name, right, {}) in (401,)) == (right.roles is not None or name in ("login", "login_form"))
-    assert send(home, name, right, {"Authorization": "Bearer sordino_" + "A" * 43}) == 401 or right.roles is None
+    assert (send(home, name, right, {}) in (401,)) == (
+        right.roles is not None or name in ("login", "login_form")
+    )
+    assert (
+        send(home, name, right, {"Authorization": "Bearer sordino_" + "A" * 43}) == 401
+        or right.roles is None
+    )
     for role in Role:
         status = send(home, name, right, home.as_(role))
         if right.roles is None:
@@ -155,7 +168,12 @@ def test_a_token_of_a_smaller_scope_allows_less(home: House) -> None:
         for role in Role:
             text, _ = home.store.add_token(role, "small", frozenset((scope,)), EVERYWHERE, 1000)
             for name, right in RIGHTS.items():
-                if right.roles is not None and role in right.roles and name != "add_token" and not right.session:
+                if (
+                    right.roles is not None
+                    and role in right.roles
+                    and name != "add_token"
+                    and not right.session
+                ):
                     status = send(home, name, right, {"Authorization": f"Bearer {text}"})
                     assert (status == 403) == (right.scope != scope), (name, role, scope)
 
@@ -164,17 +182,23 @@ def test_no_token_sets_a_password(home: House) -> None:
     """Otherwise whoever finds a token for reading has the whole account, for good."""
     for role in Role:
         for path, method in (("/v1/me/password", "PUT"), ("/tokens/password", "POST")):
-            found = home.http.request(method, path, json={"password": "one of the thief's"}, headers=home.as_(role))
+            found = home.http.request(
+                method, path, json={"password": "one of the thief's"}, headers=home.as_(role)
+            )
             assert found.status_code == 403
         assert home.store.password_of(role) is None
 
 
 def test_a_password_is_changed_with_the_current_one_and_from_a_page(home: House) -> None:
     def change(**fields: str) -> int:
-        session, _ = home.store.add_token("other", "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
+        session, _ = home.store.add_token(
+            "other", "pages", frozenset(Scope), EVERYWHERE, 1000, page=True
+        )
         sent = {**fields, "form_key": form_key(session, home.store.form_secret)}
         headers = {"Cookie": f"__Host-sordino={session}"}
-        return home.http.post("/tokens/password", data=sent, headers=headers, follow_redirects=False).status_code
+        return home.http.post(
+            "/tokens/password", data=sent, headers=headers, follow_redirects=False
+        ).status_code
 
     first, second = "a first long sentence", "a second long sentence"
     assert change(password=first, again=first) == 303  # by a login link, or at an identity provider
@@ -187,7 +211,9 @@ def test_a_password_is_changed_with_the_current_one_and_from_a_page(home: House)
 
 
 def test_a_token_for_one_dataset_does_not_see_another(home: House) -> None:
-    text, _ = home.store.add_token("analyst", "narrow", frozenset(Scope), frozenset(("elsewhere",)), 1000)
+    text, _ = home.store.add_token(
+        "analyst", "narrow", frozenset(Scope), frozenset(("elsewhere",)), 1000
+    )
     headers = {"Authorization": f"Bearer {text}"}
     assert home.http.get("/v1/datasets", headers=headers).json()["datasets"] == []
     assert home.http.get("/v1/datasets/visits", headers=headers).status_code == 404
@@ -226,7 +252,10 @@ def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
     for role in (Role.analyst, Role.agent, Role.auditor):
         for other in ("other", "auditor", "agent", "owner", "admin"):
             if other != role:
-                assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (role, other)
+                assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (
+                    role,
+                    other,
+                )
     assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
 
 
@@ -244,8 +273,16 @@ def test_a_limited_token_keeps_no_account_beyond_its_limits(home: House) -> None
         assert home.post("keeper", "/v1/people", made).status_code == 201
         token = home.post("keeper", "/v1/tokens", {"person": name}).json()
         assert (token["scopes"], token["datasets"]) == (["manage", "read"], ["visits"])
-        assert home.post("keeper", "/v1/tokens", {"person": name, "scopes": ["audit"]}).status_code == 403
-        assert home.post("keeper", "/v1/tokens", {"person": name, "datasets": ["elsewhere"]}).status_code == 403
+        assert (
+            home.post("keeper", "/v1/tokens", {"person": name, "scopes": ["audit"]}).status_code
+            == 403
+        )
+        assert (
+            home.post(
+                "keeper", "/v1/tokens", {"person": name, "datasets": ["elsewhere"]}
+            ).status_code
+            == 403
+        )
 
 
 def test_a_token_makes_none_that_lasts_longer_and_they_end_with_it(home: House) -> None:
@@ -254,36 +291,55 @@ def test_a_token_makes_none_that_lasts_longer_and_they_end_with_it(home: House) 
     second = home.post("first", "/v1/tokens", {"days": 400}).json()
     assert second["expires"] == first.expires
     home.tokens["second"] = second["secret"]
-    third = home.post("second", "/v1/tokens", {"person": "other", "scopes": ["read"], "days": 400}).json()
+    third = home.post(
+        "second", "/v1/tokens", {"person": "other", "scopes": ["read"], "days": 400}
+    ).json()
     assert third["expires"] == first.expires
     home.tokens["third"] = third["secret"]
     assert home.get("third", "/v1/datasets").status_code == 200
     assert home.http.delete(f"/v1/tokens/{first.id}", headers=home.as_("owner")).status_code == 204
-    assert [home.get(each, "/v1/me").status_code for each in ("first", "second", "third")] == [401] * 3
+    assert [home.get(each, "/v1/me").status_code for each in ("first", "second", "third")] == [
+        401
+    ] * 3
     assert home.get("owner", "/v1/me").status_code == home.get("other", "/v1/me").status_code == 200
 
 
 def test_an_owner_ends_tokens_of_accounts_that_they_keep(home: House) -> None:
-    _, agents = home.store.add_token("agent", "agent", frozenset((Scope.read, Scope.ask)), frozenset(("visits",)), 1000)
+    _, agents = home.store.add_token(
+        "agent", "agent", frozenset((Scope.read, Scope.ask)), frozenset(("visits",)), 1000
+    )
     _, admins = home.store.add_token("admin", "", frozenset(Scope), EVERYWHERE, 1000)
-    home.tokens["reads"], _ = home.store.add_token("owner", "", frozenset((Scope.read,)), EVERYWHERE, 1000)
+    home.tokens["reads"], _ = home.store.add_token(
+        "owner", "", frozenset((Scope.read,)), EVERYWHERE, 1000
+    )
     for name in ("stranger", "analyst", "auditor", "reads"):
         assert agents.id not in home.get(name, "/tokens").text
-        assert home.http.delete(f"/v1/tokens/{agents.id}", headers=home.as_(name)).status_code == 404, name
+        assert (
+            home.http.delete(f"/v1/tokens/{agents.id}", headers=home.as_(name)).status_code == 404
+        ), name
     assert home.http.delete(f"/v1/tokens/{admins.id}", headers=home.as_("owner")).status_code == 404
     assert agents.id in home.get("owner", "/tokens").text
-    done = home.http.post("/tokens/revoke", data={"token": agents.id}, headers=home.as_("owner"), follow_redirects=False)
+    done = home.http.post(
+        "/tokens/revoke",
+        data={"token": agents.id},
+        headers=home.as_("owner"),
+        follow_redirects=False,
+    )
     assert done.status_code == 303
     assert [each.revoked for each in home.store.tokens("agent") if each.id == agents.id] == [True]
 
 
 def test_a_token_makes_none_that_allows_more(home: House) -> None:
-    text, _ = home.store.add_token("analyst", "read", frozenset((Scope.read,)), frozenset(("visits",)), 1000)
+    text, _ = home.store.add_token(
+        "analyst", "read", frozenset((Scope.read,)), frozenset(("visits",)), 1000
+    )
     home.tokens["reader"] = text
     made = home.post("reader", "/v1/tokens", {"scopes": ["read", "ask"], "datasets": ["*"]}).json()
     assert (made["scopes"], made["datasets"]) == (["read"], ["visits"])
     assert home.post("reader", "/v1/tokens", {"scopes": ["ask"]}).status_code == 403
-    assert home.post("reader", "/v1/tokens", {"datasets": ["visits", "elsewhere"]}).status_code == 403
+    assert (
+        home.post("reader", "/v1/tokens", {"datasets": ["visits", "elsewhere"]}).status_code == 403
+    )
     narrow, _ = home.store.add_token("owner", "read", frozenset((Scope.read,)), EVERYWHERE, 1000)
     home.tokens["narrow owner"] = narrow
     assert home.post("narrow owner", "/v1/tokens", {"person": "analyst"}).status_code == 403

@@ -48,7 +48,9 @@ ward = { type = "category", values = ["A", "B", "C"] }
 def declared(folder: Path, settings: str = "answer_time = 1.0") -> None:
     rows = 400
     table = {"patient": [i % 100 for i in range(rows)], "age": [20 + i % 60 for i in range(rows)]}
-    pq.write_table(pa.table({**table, "ward": ["ABC"[i % 3] for i in range(rows)]}), folder / "visits.parquet")
+    pq.write_table(
+        pa.table({**table, "ward": ["ABC"[i % 3] for i in range(rows)]}), folder / "visits.parquet"
+    )
     (folder / "visits.toml").write_text(DECLARATION)
     (folder / "serve.toml").write_text(f"[datasets.visits]\n{settings}\n")
 
@@ -67,12 +69,16 @@ class Served:
     err: list[str] = field(default_factory=list)
 
     def child(self, word: str) -> psutil.Process:
-        found = [p for p in psutil.Process(self.process.pid).children() if word in " ".join(p.cmdline())]
+        found = [
+            p for p in psutil.Process(self.process.pid).children() if word in " ".join(p.cmdline())
+        ]
         assert len(found) == 1, (word, found)
         return found[0]
 
     def http(self, token: str) -> httpx.Client:
-        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        return httpx.Client(
+            base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=30
+        )
 
 
 def lines(stream: Any, into: list[str]) -> None:
@@ -84,7 +90,9 @@ def serving(folder: Path, *words: str) -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, "-m", "sordino", "serve", str(folder), "--port", str(port), *words]
     environment = {**os.environ, "HOME": str(folder)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     served = Served(process, f"http://127.0.0.1:{port}", port)
     readers = [
         threading.Thread(target=lines, args=pair, daemon=True)
@@ -95,7 +103,10 @@ def serving(folder: Path, *words: str) -> Iterator[Served]:
     try:
         yield served
     finally:
-        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        family = [
+            psutil.Process(process.pid),
+            *psutil.Process(process.pid).children(recursive=True),
+        ]
         process.send_signal(signal.SIGTERM)
         _, alive = psutil.wait_procs(family, 15)
         for each in alive:
@@ -146,9 +157,17 @@ def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
     text = settings.read_text()
     whole = '[oidc]\nissuer = "https://i"\nclient_id = "c"\nown_address = "https://o"\n'
     settings.write_text(text + whole)
-    assert identity_provider(tmp_path) == {"issuer": "https://i", "client_id": "c", "own_address": "https://o"}
+    assert identity_provider(tmp_path) == {
+        "issuer": "https://i",
+        "client_id": "c",
+        "own_address": "https://o",
+    }
     assert served(tmp_path)[0].answer_time == 1.0
-    for wrong in ('[oidc]\nissuer = "https://i"\n', whole.replace('"c"', "1"), whole + 'client_secret = "x"\n'):
+    for wrong in (
+        '[oidc]\nissuer = "https://i"\n',
+        whole.replace('"c"', "1"),
+        whole + 'client_secret = "x"\n',
+    ):
         settings.write_text(text + wrong)
         with pytest.raises(InvalidDeclaration):
             identity_provider(tmp_path)
@@ -156,7 +175,14 @@ def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
     settings.write_text('hosts = ["data.example.org", "localhost"]\n' + text)
     assert host_names(tmp_path) == ["data.example.org", "localhost"]
     assert served(tmp_path)[0].answer_time == 1.0
-    for wrong in ('["https://data.example.org"]', '["data.example.org:443"]', '[""]', "[1]", '["*"]', "7"):
+    for wrong in (
+        '["https://data.example.org"]',
+        '["data.example.org:443"]',
+        '[""]',
+        "[1]",
+        '["*"]',
+        "7",
+    ):
         settings.write_text(f"hosts = {wrong}\n{text}")
         with pytest.raises(InvalidDeclaration, match="without a port"):
             host_names(tmp_path)
@@ -173,7 +199,10 @@ def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
         (token,) = [line.strip() for line in served.out]
         assert token.startswith("sordino_")
         assert token not in "".join(served.err)
-        others = {address[4][0] for address in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        others = {
+            address[4][0]
+            for address in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        }
         for other in others - {"127.0.0.1"}:
             with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
                 socket.create_connection((str(other), served.port), timeout=2)
@@ -182,7 +211,10 @@ def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
             for name, role in (("ana", "analyst"), ("bot", "agent"), ("bob", "analyst")):
                 body = {"name": name, "roles": [role], "datasets": ["visits"]}
                 assert owner.post("/v1/people", json=body).status_code == 201
-            tokens = {n: owner.post("/v1/tokens", json={"person": n}).json()["secret"] for n in ("ana", "bot", "bob")}
+            tokens = {
+                n: owner.post("/v1/tokens", json={"person": n}).json()["secret"]
+                for n in ("ana", "bot", "bob")
+            }
             part = {"epsilon": 1, "delta": "1e-7"}
             assert owner.put("/v1/datasets/visits/allotments/ana", json=part).status_code == 200
             bot = {"epsilon": 0.5, "per_question": 0.2}
@@ -202,7 +234,10 @@ def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
     assert "COUNT" not in "".join(served.err)
     with serving(tmp_path) as again:
         ready(again)
-        with so.connect(f"{again.address}/visits", token=tokens["ana"]) as session, again.http(tokens["ana"]) as http:
+        with (
+            so.connect(f"{again.address}/visits", token=tokens["ana"]) as session,
+            again.http(tokens["ana"]) as http,
+        ):
             opened(http)
             assert session.sql(COUNT, epsilon=0.25, request_id="first").to_json() == kept
         assert again.out == []
@@ -216,13 +251,27 @@ def by_curl(served: Served, token: str) -> None:
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not here")
-    body = json.dumps({"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": "0.25"}})
-    words = [curl, "-sS", "-H", f"Authorization: Bearer {token}", "-H", "Content-Type: application/json"]
+    body = json.dumps(
+        {"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": "0.25"}}
+    )
+    words = [
+        curl,
+        "-sS",
+        "-H",
+        f"Authorization: Bearer {token}",
+        "-H",
+        "Content-Type: application/json",
+    ]
     asked = subprocess.run(
-        [*words, "-d", body, f"{served.address}/v1/datasets/visits/questions"], capture_output=True, text=True, check=True
+        [*words, "-d", body, f"{served.address}/v1/datasets/visits/questions"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     place = json.loads(asked.stdout)["location"]
-    done = subprocess.run([*words, f"{served.address}{place}?wait=20"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*words, f"{served.address}{place}?wait=20"], capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout)["status"] == "answered"
 
 
@@ -232,7 +281,12 @@ def by_agent(served: Served, token: str) -> None:
     for i in range(4):
         sql = f"SELECT COUNT(*) AS n FROM visits WHERE age > {30 + i}"
         arguments = {"dataset": "visits", "sql": sql, "epsilon": 0.2}
-        body = {"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {"name": "ask", "arguments": arguments}}
+        body = {
+            "jsonrpc": "2.0",
+            "id": i,
+            "method": "tools/call",
+            "params": {"name": "ask", "arguments": arguments},
+        }
         found = httpx.post(f"{served.address}/mcp", json=body, headers=headers, timeout=60).json()
         outcomes.append(found["result"].get("isError", False))
         said.append(found["result"]["content"][0]["text"])
@@ -242,8 +296,13 @@ def by_agent(served: Served, token: str) -> None:
 def killed(served: Served, owner: str, ana: str, kept: str) -> None:
     """Either process ends in the middle of it; both are back within five seconds, and nothing is charged twice."""
     with served.http(ana) as http, so.connect(f"{served.address}/visits", token=ana) as session:
-        body = {"question": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "offer": {"epsilon": 0.25}}
-        place = http.post("/v1/datasets/visits/questions", json=body, headers={"Idempotency-Key": "w"}).headers["location"]
+        body = {
+            "question": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+            "offer": {"epsilon": 0.25},
+        }
+        place = http.post(
+            "/v1/datasets/visits/questions", json=body, headers={"Idempotency-Key": "w"}
+        ).headers["location"]
         served.child("web_process").send_signal(signal.SIGKILL)
         start = time.monotonic()
         ready(served, 30)
@@ -282,7 +341,10 @@ def test_the_steps_of_the_compose_file_without_docker(tmp_path: Path) -> None:
                 with served.http(token) as owner:
                     opened(owner)
                     if start == 0:
-                        owner.post("/v1/people", json={"name": "ana", "roles": ["analyst"], "datasets": ["visits"]})
+                        owner.post(
+                            "/v1/people",
+                            json={"name": "ana", "roles": ["analyst"], "datasets": ["visits"]},
+                        )
                         ana = owner.post("/v1/tokens", json={"person": "ana"}).json()["secret"]
                 with so.connect(f"{served.address}/visits", token=ana) as session:
                     answers.add(session.sql(COUNT, epsilon=0.5, request_id="one").to_json())

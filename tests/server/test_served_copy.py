@@ -57,7 +57,15 @@ def told(exact: Exact) -> list[str]:
 
 
 def dataset(source: Any) -> Dataset:
-    return Dataset(source, name="visits", unit="pid", max_rows=4, max_groups=3, columns=COLUMNS, budget=Budget(100, 1e-6))
+    return Dataset(
+        source,
+        name="visits",
+        unit="pid",
+        max_rows=4,
+        max_groups=3,
+        columns=COLUMNS,
+        budget=Budget(100, 1e-6),
+    )
 
 
 @pytest.mark.parametrize("kind", ["frame", "parquet", "csv", "duckdb"])
@@ -80,7 +88,10 @@ def test_the_copy_has_the_same_exact_sums(tmp_path: Path, kind: str) -> None:
     data = dataset(source)
     with Session(data, ledger=tmp_path / "l") as session:
         plans = [session.preview(question, epsilon=1) for question in QUESTIONS]
-    plain, copied = DuckDB(data.tables.values()), DuckDB(data.tables.values(), threads=1, longest_text=256)
+    plain, copied = (
+        DuckDB(data.tables.values()),
+        DuckDB(data.tables.values(), threads=1, longest_text=256),
+    )
     try:
         for plan in plans:
             one, other = ([engine.run(s) for s in plan.statements] for engine in (plain, copied))
@@ -92,7 +103,9 @@ def test_the_copy_has_the_same_exact_sums(tmp_path: Path, kind: str) -> None:
 
 def test_a_huge_cell_is_cut_when_it_is_loaded(tmp_path: Path) -> None:
     """Statements read 256 characters of a row with a megabyte more, and nothing else changes."""
-    question = "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(note)))) LIKE '%A%B%C%Z%'"
+    question = (
+        "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(note)))) LIKE '%A%B%C%Z%'"
+    )
     data = dataset(pa.table(rows(note=["abc" * 330_000, *["abcz"] * 39])))
     with Session(data, ledger=tmp_path / "l") as session:
         (statement,) = session.preview(question, epsilon=1).statements
@@ -101,7 +114,9 @@ def test_a_huge_cell_is_cut_when_it_is_loaded(tmp_path: Path) -> None:
         engine = DuckDB(data.tables.values(), threads=1, longest_text=longest)
         found[longest] = engine.run(statement).sums.tolist()
         if longest is not None:
-            (longest_cell,) = engine._connection.execute('SELECT MAX(LENGTH(note)) FROM "copy of visits"').fetchall()[0]
+            (longest_cell,) = engine._connection.execute(
+                'SELECT MAX(LENGTH(note)) FROM "copy of visits"'
+            ).fetchall()[0]
             assert longest_cell == longest
         engine.close()
     assert found[256] == found[None]
@@ -111,11 +126,15 @@ def test_names_of_persons_are_never_cut_but_refused() -> None:
     """Two persons whose names begin alike stay two; a name of a megabyte is no name."""
     alike = [f"{'p' * 300}{i % 9}" for i in range(40)]
     engine = DuckDB(dataset(pa.table(rows(pid=alike))).tables.values(), longest_text=256)
-    (people,) = engine._connection.execute('SELECT COUNT(DISTINCT person) FROM "copy of visits"').fetchall()[0]
+    (people,) = engine._connection.execute(
+        'SELECT COUNT(DISTINCT person) FROM "copy of visits"'
+    ).fetchall()[0]
     assert people == 9
     engine.close()
     with pytest.raises(InvalidDeclaration, match="longer than 1,024 bytes"):
-        DuckDB(dataset(pa.table(rows(pid=["p" * 2000, *alike[1:]]))).tables.values(), longest_text=256)
+        DuckDB(
+            dataset(pa.table(rows(pid=["p" * 2000, *alike[1:]]))).tables.values(), longest_text=256
+        )
 
 
 def test_made_up_rows_need_no_source_and_fit_the_declaration(tmp_path: Path) -> None:

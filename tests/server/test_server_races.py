@@ -44,8 +44,13 @@ def race(folder: Path, clients: int, requests: int, granted: int, answer_time: f
                         request = f"all/{place}" if place % 25 else f"{number}/{place}"
                         for _ in range(200):
                             with contextlib.suppress(LedgerUnavailable):
-                                reply = await mine.ask(ask(request, analyst=name, epsilon=str(price)))
-                                if not any(word in str(reply.problem) for word in ("paused", "ledger-unavailable")):
+                                reply = await mine.ask(
+                                    ask(request, analyst=name, epsilon=str(price))
+                                )
+                                if not any(
+                                    word in str(reply.problem)
+                                    for word in ("paused", "ledger-unavailable")
+                                ):
                                     break  # else the machine is busy, and clients are told to ask again
                             await asyncio.sleep(0.2)
                         found.append((name, request, reply))
@@ -61,7 +66,11 @@ def race(folder: Path, clients: int, requests: int, granted: int, answer_time: f
             assert ledger.verify()
             payments = ledger.payments
             assert ledger.spent.pure == price * len(payments)
-        answered = {(name, request): reply.body for name, request, reply in found if reply.status == "answered"}
+        answered = {
+            (name, request): reply.body
+            for name, request, reply in found
+            if reply.status == "answered"
+        }
         for name, request, reply in found:  # all who asked the same got the same bytes
             assert reply.status != "answered" or answered[name, request] == reply.body
         charged = Counter((p.receipt.analyst, p.receipt.request_id) for p in payments)
@@ -70,7 +79,9 @@ def race(folder: Path, clients: int, requests: int, granted: int, answer_time: f
         assert len(payments) <= granted
         wanted = len({(name, request) for name, request, _ in found})
         assert len(payments) == min(granted, wanted)
-        assert {str((r.problem or {}).get("code")) for *_, r in found if r.status == "refused"} <= {"budget-exceeded"}
+        assert {str((r.problem or {}).get("code")) for *_, r in found if r.status == "refused"} <= {
+            "budget-exceeded"
+        }
 
 
 def test_a_few_clients_and_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +90,11 @@ def test_a_few_clients_and_one_budget(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_two_hundred_clients_and_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hundred_clients_and_one_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
-    busy = max(1.0, min(os.getloadavg()[0] / (os.cpu_count() or 1), 10.0))  # slots long enough for what else it does
+    busy = max(
+        1.0, min(os.getloadavg()[0] / (os.cpu_count() or 1), 10.0)
+    )  # slots long enough for what else it does
     race(tmp_path / "served", 200, 50, 300, 0.03 * busy)

@@ -27,13 +27,24 @@ class Bench:
 
     def __init__(self) -> None:
         column = {"age": {"type": "int", "min": 0, "max": 110}}
-        data = Dataset(pa.table({"age": [1, 2, 3]}), name="visits", unit="row", columns=column, budget=Budget(100))
+        data = Dataset(
+            pa.table({"age": [1, 2, 3]}),
+            name="visits",
+            unit="row",
+            columns=column,
+            budget=Budget(100),
+        )
         self.plug = Plug()
         self.ticks: list[float] = []
         self.session = Session(data, engine=self.plug)
-        self.session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)  # what is loaded once is loaded now
+        self.session.sql(
+            "SELECT COUNT(*) AS n FROM visits", epsilon=1
+        )  # what is loaded once is loaded now
         self.slots = Slots(
-            self.session, Clock(T, time.monotonic()), Overruns(), at_tick=lambda: self.ticks.append(time.monotonic())
+            self.session,
+            Clock(T, time.monotonic()),
+            Overruns(),
+            at_tick=lambda: self.ticks.append(time.monotonic()),
         )
         self.thread = threading.Thread(target=self.slots.run)
         self.thread.start()
@@ -88,7 +99,9 @@ def test_work_of_any_length_within_a_slot_is_told_at_the_same_tick(bench: Bench)
         assert reply.status == "answered"
         began = int((bench.ticks[before] - bench.slots.clock.origin) / T + 1e-6)
         time.sleep(2 * T)
-        if bench.slots.overruns.ever == overran:  # on a machine that is busy otherwise even this may overrun
+        if (
+            bench.slots.overruns.ever == overran
+        ):  # on a machine that is busy otherwise even this may overrun
             assert grid(reply, bench) == began + 2
 
 
@@ -155,7 +168,9 @@ def test_facts_are_told_at_ticks_only(bench: Bench) -> None:
     bench.ask(*(ask(f"r{i}") for i in range(4)))
     for tick in bench.ticks:
         place = (tick - bench.slots.clock.origin) / T
-        assert place - int(place + 0.01) < 0.35  # late by what the machine is busy with, never early
+        assert (
+            place - int(place + 0.01) < 0.35
+        )  # late by what the machine is busy with, never early
     assert len(bench.ticks) >= 4
 
 

@@ -31,18 +31,29 @@ def test_addresses_change_with_the_files() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere_and_no_text_becomes_markup() -> None:
-    own = [path for path in FOLDER.iterdir() if path.suffix in (".js", ".css") and path.name != "editor.js"]
-    templates = [Path(_environment().get_template(name).filename or "") for name in _environment().list_templates()]
+    own = [
+        path
+        for path in FOLDER.iterdir()
+        if path.suffix in (".js", ".css") and path.name != "editor.js"
+    ]
+    templates = [
+        Path(_environment().get_template(name).filename or "")
+        for name in _environment().list_templates()
+    ]
     assert len(own) >= 5
     assert len(templates) >= 8
     for path in (*own, *templates):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
-        assert not re.search(r"""(?:src|href|url|import|from|fetch)\W{0,3}["'(]?(?:https?:)?//""", text), path.name
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+        assert not re.search(
+            r"""(?:src|href|url|import|from|fetch)\W{0,3}["'(]?(?:https?:)?//""", text
+        ), path.name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+        ), path.name
+        assert "|safe" not in text, path.name
+        assert not re.search(r"<script(?![^>]*(?:\bsrc=|application/json))|\son\w+=", text), (
             path.name
         )
-        assert "|safe" not in text, path.name
-        assert not re.search(r"<script(?![^>]*(?:\bsrc=|application/json))|\son\w+=", text), path.name
 
 
 def test_the_editor_is_the_one_whose_hash_and_licences_are_beside_it() -> None:

@@ -40,7 +40,9 @@ def test_a_lesson_takes_places_and_nothing_else(wrong: str) -> None:
 
 
 def chosen(name: str, places: dict[str, int]) -> dict[str, float]:
-    return {slider.name: float(slider.values[places[slider.name]]) for slider in LESSONS[name].sliders}
+    return {
+        slider.name: float(slider.values[places[slider.name]]) for slider in LESSONS[name].sliders
+    }
 
 
 @pytest.mark.parametrize("place", [0, 9, 40])
@@ -56,25 +58,37 @@ def test_no_answer_is_likelier_than_the_bound_and_some_reach_it(place: int) -> N
 
 
 @pytest.mark.parametrize(
-    "places", [{"epsilon": 11, "delta": 2, "sensitivity": 3}, {"epsilon": 30, "delta": 7, "sensitivity": 0}]
+    "places",
+    [{"epsilon": 11, "delta": 2, "sensitivity": 3}, {"epsilon": 30, "delta": 7, "sensitivity": 0}],
 )
 def test_the_region_has_the_area_delta(places: dict[str, int]) -> None:
     given, numbers = chosen("region", places), lesson_drawn(LESSONS["region"], places).numbers
     sigma, shift = float(numbers["sigma"] or 0), given["sensitivity"]
     x = np.linspace(-12 * sigma, 12 * sigma + shift, 400_001)
-    here, there = (np.exp(-(((x - c) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi)) for c in (0.0, shift))
+    here, there = (
+        np.exp(-(((x - c) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+        for c in (0.0, shift)
+    )
     area = float(np.maximum(there - math.exp(given["epsilon"]) * here, 0).sum() * (x[1] - x[0]))
     assert area == pytest.approx(given["delta"], rel=1e-4)
     assert numbers["area"] == pytest.approx(given["delta"], rel=1e-6)
-    assert float(numbers["bad"] or 0) > given["delta"]  # Pr[L > epsilon] <= delta is sufficient, and more than is needed
+    assert (
+        float(numbers["bad"] or 0) > given["delta"]
+    )  # Pr[L > epsilon] <= delta is sufficient, and more than is needed
 
 
 def test_the_loss_is_that_of_the_library() -> None:
     one = Fraction(1)
     for kind, loss in enumerate(
-        (so.LaplaceLoss(one), so.GaussianLoss(one), so.RandomizedResponse.calibrated(epsilon=1).loss())
+        (
+            so.LaplaceLoss(one),
+            so.GaussianLoss(one),
+            so.RandomizedResponse.calibrated(epsilon=1).loss(),
+        )
     ):
-        numbers = lesson_drawn(LESSONS["loss"], {"noise": kind, "strength": 19, "threshold": 12}).numbers
+        numbers = lesson_drawn(
+            LESSONS["loss"], {"noise": kind, "strength": 19, "threshold": 12}
+        ).numbers
         assert numbers["delta"] == loss.delta(numbers["threshold"] or 0)
         assert numbers["variation"] == loss.total_variation()
         assert float(numbers["delta"] or 0) <= float(numbers["bad"] or 0)
@@ -85,14 +99,18 @@ def test_the_notes_coin_is_ln_3_private_and_tosses_anew() -> None:
     assert tosses[0].numbers["pure"] == pytest.approx(math.log(3))
     assert len({toss.paths["said-yes"] for toss in tosses}) > 1
     for toss in tosses:
-        assert toss.numbers["estimate"] == pytest.approx(min(1, max(0, 2 * float(toss.numbers["yes"] or 0) / 100 - 0.5)))
+        assert toss.numbers["estimate"] == pytest.approx(
+            min(1, max(0, 2 * float(toss.numbers["yes"] or 0) / 100 - 0.5))
+        )
 
 
 @pytest.mark.parametrize("each", range(7))
 def test_exact_composition_is_never_worse_than_the_theorems(each: int) -> None:
     for count in (0, 5, 11, 17):
         numbers = lesson_drawn(LESSONS["many"], {"each": each, "count": count, "delta": 3}).numbers
-        exact, advanced, summed = (float(numbers[name] or 0) for name in ("exact", "advanced", "sum"))
+        exact, advanced, summed = (
+            float(numbers[name] or 0) for name in ("exact", "advanced", "sum")
+        )
         assert exact <= advanced * (1 + 1e-9) <= summed * (1 + 1e-9)
 
 

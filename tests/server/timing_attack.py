@@ -52,7 +52,13 @@ _FUNCTIONS = "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(UPP
 _RARE = "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'"
 _LIKE = "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'"
 ATTACKS = (
-    Attack(1_000_000, "the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
+    Attack(
+        1_000_000,
+        "the only match of a number",
+        "SELECT COUNT(*) AS n FROM visits WHERE age >= 105",
+        107,
+        "city 1",
+    ),
     Attack(1_000_000, "the only match of a text", _RARE, 30, "Zwieselberg"),
     Attack(100_000, "a huge cell under LIKE", _LIKE, 30, _HUGE),
     Attack(100_000, "a huge cell in functions", _FUNCTIONS, 30, _HUGE),
@@ -62,7 +68,10 @@ ATTACKS = (
 def table(rows: int, attack: Attack | None) -> pa.Table:
     """Ordinary rows; the first is the attack's, if there is one."""
     places = np.arange(rows)
-    ages, cities = places * 7 % 100, pa.array([f"city {i}" for i in range(97)]).take(pa.array(places % 97))
+    ages, cities = (
+        places * 7 % 100,
+        pa.array([f"city {i}" for i in range(97)]).take(pa.array(places % 97)),
+    )
     if attack is not None:
         ages[0], cities = attack.age, pa.concat_arrays([pa.array([attack.city]), cities[1:]])
     return pa.table({"age": pa.array(ages, pa.int64()), "city": cities})
@@ -82,25 +91,38 @@ def fastest(times: list[float], tries: int) -> list[float]:
 
 
 def naive(
-    folder: Path, attack: Attack, rows: int, pairs: int, tries: int = 1, stopwatch: Callable[[], float] = time.process_time
+    folder: Path,
+    attack: Attack,
+    rows: int,
+    pairs: int,
+    tries: int = 1,
+    stopwatch: Callable[[], float] = time.process_time,
 ) -> float:
     """The area under the curve of an endpoint that answers as soon as it can.
 
     It has DuckDB as it comes, with all optimizers. Its time is that of the processor, which is what the clock shows on a
     machine that does nothing else.
     """
-    settings = tuple(each for each in duckdb_engine._SETTINGS if not each.startswith("disabled_optimizers"))
+    settings = tuple(
+        each for each in duckdb_engine._SETTINGS if not each.startswith("disabled_optimizers")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_engine, "_SETTINGS", settings)
         return _naive(folder, attack, rows, pairs, tries, stopwatch)
 
 
-def _naive(folder: Path, attack: Attack, rows: int, pairs: int, tries: int, stopwatch: Callable[[], float]) -> float:
+def _naive(
+    folder: Path, attack: Attack, rows: int, pairs: int, tries: int, stopwatch: Callable[[], float]
+) -> float:
     sessions, memory = [], Path("/dev/shm")  # what is measured does not wait for a disk
     ledgers = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     for name, planted in (("without", None), ("with", attack)):
         place = declare(folder / f"naive {name}", table=table(rows, planted), epsilon=10_000)
-        sessions.append(Session(Dataset.load(place / "visits.toml"), threads=1, ledger=ledgers / f"{name}.ledger"))
+        sessions.append(
+            Session(
+                Dataset.load(place / "visits.toml"), threads=1, ledger=ledgers / f"{name}.ledger"
+            )
+        )
     times: tuple[list[float], list[float]] = ([], [])
     draws = random.Random(1)
     for _ in range(pairs * tries + 2):
@@ -118,7 +140,9 @@ _DRAWS = random.Random(0)
 """Which table comes first, and at which phase of the clock: anew for each pair, so that nothing beside it is in step."""
 
 
-async def _time(link: EngineLink, attack: Attack, number: int, answer_time: float) -> tuple[float, float]:
+async def _time(
+    link: EngineLink, attack: Attack, number: int, answer_time: float
+) -> tuple[float, float]:
     """How long an answer takes until it is shown, and by how much it misses its tick."""
     # at every phase of the clock alike, so that where its grid lies does not matter
     await asyncio.sleep(answer_time * _DRAWS.random())
@@ -131,14 +155,25 @@ async def _time(link: EngineLink, attack: Attack, number: int, answer_time: floa
 
 
 def served_times(
-    folder: Path, attack: Attack | None, asked: Attack, rows: int, pairs: int, answer_time: float, tries: int = 1
+    folder: Path,
+    attack: Attack | None,
+    asked: Attack,
+    rows: int,
+    pairs: int,
+    answer_time: float,
+    tries: int = 1,
 ) -> tuple[float, float, float]:
     """The areas under the curves of a served dataset, by the wait and by how late answers are; and the 99 % of the latter.
 
     `attack` is the planted row (None: a control, in which the tables are equal).
     """
     places = [
-        declare(folder / f"served {name}", table=table(rows, planted), epsilon=10_000, answer_time=answer_time)
+        declare(
+            folder / f"served {name}",
+            table=table(rows, planted),
+            epsilon=10_000,
+            answer_time=answer_time,
+        )
         for name, planted in (("without", None), ("with", attack))
     ]
     with Served(places[0]) as one, Served(places[1]) as other:
@@ -197,11 +232,16 @@ class _Connection:
                 await self._streams[1].wait_closed()
             self._streams = None
 
-    async def send(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+    async def send(
+        self, method: str, path: str, body: object = None
+    ) -> tuple[int, dict[str, object]]:
         for _ in range(1800):
             try:
                 return await self._send(method, path, body)
-            except (OSError, asyncio.IncompleteReadError):  # it is starting, or the connection was idle for too long
+            except (
+                OSError,
+                asyncio.IncompleteReadError,
+            ):  # it is starting, or the connection was idle for too long
                 await self.close()
                 await asyncio.sleep(0.1)
         raise AssertionError("the server is not there")
@@ -226,7 +266,10 @@ def _serving(folder: Path) -> Iterator[tuple[int, str]]:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = int(found.getsockname()[1])
     command = [sys.executable, "-m", "sordino", "serve", str(folder), "--port", str(port)]
-    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as it:
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as it,
+    ):
         try:
             assert it.stdout is not None
             yield port, it.stdout.readline().strip()
@@ -238,7 +281,9 @@ def _name(number: int, planted: int) -> str:
     return f"{'with' if planted else 'without'}_{number}"
 
 
-def campaign(folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float) -> list[Outcome]:
+def campaign(
+    folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float
+) -> list[Outcome]:
     """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
     for number, (attack, asked) in enumerate(attacks):
         for planted, row in enumerate((None, attack)):
@@ -260,7 +305,12 @@ def campaign(folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: i
                 name = _name(number, planted)
                 await asyncio.sleep(answer_time * _DRAWS.random())
                 began = time.monotonic()
-                body = {"kind": "sql", "question": asked.question, "offer": {"epsilon": "0.01"}, "fresh": True}
+                body = {
+                    "kind": "sql",
+                    "question": asked.question,
+                    "offer": {"epsilon": "0.01"},
+                    "fresh": True,
+                }
                 status, told = await client.send("POST", f"/v1/datasets/{name}/questions", body)
                 if status == 202:
                     _, told = await client.send("GET", f"{told['location']}?wait=60")
@@ -279,18 +329,30 @@ def campaign(folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: i
         await client.close()
         await keeper.close()
         waits, lates = ([[one[place] for one in taken[2:]] for taken in times] for place in (0, 1))
-        seen = next(ms / 100_000 for ms in range(1, 10_000) if auc(lates[0], [x + ms / 100_000 for x in lates[0]]) > 0.53)
-        late = float(np.quantile(lates[0] + lates[1], 0.5)), float(np.quantile(lates[0] + lates[1], 0.99))
+        seen = next(
+            ms / 100_000
+            for ms in range(1, 10_000)
+            if auc(lates[0], [x + ms / 100_000 for x in lates[0]]) > 0.53
+        )
+        late = (
+            float(np.quantile(lates[0] + lates[1], 0.5)),
+            float(np.quantile(lates[0] + lates[1], 0.99)),
+        )
         return Outcome(auc(*waits), auc(*lates), late, seen, max(again, 0))
 
     async def work(port: int, owner: str) -> list[Outcome]:
         keeper = _Connection(port, owner)
-        await keeper.send("POST", "/v1/people", {"name": "eve", "roles": ["analyst"], "datasets": ["*"]})
+        await keeper.send(
+            "POST", "/v1/people", {"name": "eve", "roles": ["analyst"], "datasets": ["*"]}
+        )
         _, made = await keeper.send("POST", "/v1/tokens", {"person": "eve"})
         for name in names:
             while (await keeper.send("GET", f"/v1/datasets/{name}"))[1].get("state") != "open":
                 await asyncio.sleep(0.2)
-        lanes = [lane(port, owner, str(made["secret"]), number, asked) for number, (_, asked) in enumerate(attacks)]
+        lanes = [
+            lane(port, owner, str(made["secret"]), number, asked)
+            for number, (_, asked) in enumerate(attacks)
+        ]
         await keeper.close()
         return await asyncio.gather(*lanes)
 

@@ -77,7 +77,9 @@ def largest_gap(p: Law, q: Law, epsilon: Fraction) -> arb:
 
 def agree(a: arb, b: arb, tolerance: float = 1e-25) -> bool:
     """Whether two balls of one number overlap, and are narrow enough for this to mean something."""
-    return bool(a.overlaps(b)) and float(a.rad()) + float(b.rad()) <= tolerance * max(1e-300, float(abs(a.mid())))
+    return bool(a.overlaps(b)) and float(a.rad()) + float(b.rad()) <= tolerance * max(
+        1e-300, float(abs(a.mid()))
+    )
 
 
 def logarithm(ratio: Fraction) -> arb:

@@ -92,7 +92,12 @@ def test_any_two_databases_are_joined_by_a_chain_of_neighbours() -> None:
         steps = {start: 0}
         frontier = [start]
         while frontier:
-            near = [(x, y) for x in frontier for y in HISTOGRAMS if y not in steps and Neighbors.ADD_REMOVE.related(x, y)]
+            near = [
+                (x, y)
+                for x in frontier
+                for y in HISTOGRAMS
+                if y not in steps and Neighbors.ADD_REMOVE.related(x, y)
+            ]
             steps |= {y: steps[x] + 1 for x, y in near}
             frontier = list(dict.fromkeys(y for _, y in near))
         inside = [y for y in HISTOGRAMS if l1_norm(start) + l1_distance(start, y) <= 4]

@@ -82,7 +82,9 @@ def test_approximate_privacy_is_the_worst_event() -> None:
             for epsilon in EPSILONS:
                 forth, back = largest_gap(p, q, epsilon), largest_gap(q, p, epsilon)
                 assert FiniteLoss(p, q).delta_ball(epsilon).overlaps(forth.max(back))
-                assert hockey_stick(p, q, epsilon) == pytest.approx(float(forth.mid()), rel=1e-15, abs=1e-70)
+                assert hockey_stick(p, q, epsilon) == pytest.approx(
+                    float(forth.mid()), rel=1e-15, abs=1e-70
+                )
 
 
 def test_outcome_by_outcome_is_weaker_than_event_by_event_once_delta_is_positive() -> None:
@@ -185,15 +187,23 @@ def test_epsilon_infinity_means_no_privacy() -> None:
 def test_deterministic_algorithm_is_private_only_if_it_is_constant() -> None:
     """Of all 64 functions of databases of up to 2 rows, the 2 constant ones are private. Notes: Lecture 2, randomization."""
     databases = sorted({histogram(d, "ab") for n in range(3) for d in product("ab", repeat=n)})
-    related = [(i, j) for (i, x), (j, y) in combinations(enumerate(databases), 2) if Neighbors.ADD_REMOVE.related(x, y)]
+    related = [
+        (i, j)
+        for (i, x), (j, y) in combinations(enumerate(databases), 2)
+        if Neighbors.ADD_REMOVE.related(x, y)
+    ]
     point = {0: (ONE, Fraction(0)), 1: (Fraction(0), ONE)}
     for outputs in product((0, 1), repeat=len(databases)):
-        distances = [multiplicative_distance(point[outputs[i]], point[outputs[j]]) for i, j in related]
+        distances = [
+            multiplicative_distance(point[outputs[i]], point[outputs[j]]) for i, j in related
+        ]
         if len(set(outputs)) == 1:
             assert max(distances) == 0
         else:
             assert max(distances) == math.inf
-            assert max(total_variation(point[outputs[i]], point[outputs[j]]) for i, j in related) == 1
+            assert (
+                max(total_variation(point[outputs[i]], point[outputs[j]]) for i, j in related) == 1
+            )
 
 
 def test_e_to_the_epsilon_is_about_one_plus_epsilon() -> None:
@@ -272,7 +282,9 @@ def test_merging_outcomes_never_makes_a_pair_easier_to_tell_apart() -> None:
                     assert not after.trade_off_ball(alpha) < before.trade_off_ball(alpha)
                 if not before.infinite():
                     for order in (1, 2, 7):
-                        assert not after.rdp_ball(Fraction(order)) > before.rdp_ball(Fraction(order))
+                        assert not after.rdp_ball(Fraction(order)) > before.rdp_ball(
+                            Fraction(order)
+                        )
     assert strictly > 0
 
 
@@ -282,7 +294,10 @@ def test_randomized_post_processing_is_harmless_too() -> None:
     for p, q in pairs((3, 3)):
         for channel in product(rows, repeat=3):
             p2, q2 = (
-                tuple(sum((x * r[y] for x, r in zip(law, channel, strict=True)), Fraction(0)) for y in (0, 1))
+                tuple(
+                    sum((x * r[y] for x, r in zip(law, channel, strict=True)), Fraction(0))
+                    for y in (0, 1)
+                )
                 for law in (p, q)
             )
             assert total_variation(p2, q2) <= total_variation(p, q)
@@ -294,7 +309,9 @@ def test_a_small_delta_makes_many_releases_cheaper_than_their_sum() -> None:
     k = 100
     coin = RandomizedResponse.calibrated(epsilon=Fraction(1, 10))
     t = coin.truth
-    p = tuple(math.comb(k, j) * t**j * (1 - t) ** (k - j) for j in range(k + 1))  # how many answers are 0: sufficient
+    p = tuple(
+        math.comb(k, j) * t**j * (1 - t) ** (k - j) for j in range(k + 1)
+    )  # how many answers are 0: sufficient
     loss = FiniteLoss(p, tuple(reversed(p)))
     assert loss.maximum() == pytest.approx(10, rel=1e-9)
     assert loss.epsilon(Fraction(1, 10**4)) < 4.3

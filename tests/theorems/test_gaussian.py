@@ -52,7 +52,10 @@ def classic_shift(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fractio
 def test_tail_bound_holds_and_is_asymptotically_sharp() -> None:
     """P[|Z| > t] <= 2/(t sqrt(2 pi)) e^(-t^2/2); at t = 20 one per cent less would fail. Notes: Lecture 3, Lemma 4.1."""
     with working(512):
-        for t in (Fraction(x) for x in ("1/1000", "1/10", "1/2", "1", "3/2", "2", "3", "5", "10", "20", "100")):
+        for t in (
+            Fraction(x)
+            for x in ("1/1000", "1/10", "1/2", "1", "3/2", "2", "3", "5", "10", "20", "100")
+        ):
             x = ball(t)
             both = 2 * normal_tail(x)
             assert both < tail_bound(x)
@@ -66,7 +69,9 @@ def test_tail_is_the_integral_of_the_density() -> None:
     with working(256):
         for t, scale in product((Fraction(0), ONE, Fraction(5, 2)), (Fraction(1, 3), Fraction(4))):
             sigma = acb(ball(scale))
-            inside = integral(partial(normal_density, scale=sigma), [ball(t * scale), ball(50 * scale)])
+            inside = integral(
+                partial(normal_density, scale=sigma), [ball(t * scale), ball(50 * scale)]
+            )
             assert agree(inside + normal_tail(arb(50)), normal_tail(ball(t)))
 
 
@@ -87,11 +92,17 @@ def test_loss_is_normal_with_mean_half_its_variance(move: str, scale: str) -> No
             value = mu * mu / 2 + z * mu
             edge = (f * f - 2 * sigma**2 * value) / (2 * f)  # the y where the loss is `value`
             assert loss_at(edge, f, sigma**2) == value
-            ends = [edge, 60 * sigma] if f > 0 else [-60 * sigma, edge]  # where it is at most `value`
-            chance = integral(lambda y: normal_density(y, acb(ball(sigma))), [ball(x) for x in ends])
+            ends = (
+                [edge, 60 * sigma] if f > 0 else [-60 * sigma, edge]
+            )  # where it is at most `value`
+            chance = integral(
+                lambda y: normal_density(y, acb(ball(sigma))), [ball(x) for x in ends]
+            )
             assert agree(chance, normal_tail(ball(-z)))
             assert agree(loss.cdf_ball(value), normal_tail(ball(-z)))
-    assert loss.rdp(1) == pytest.approx(float(mu * mu / 2), rel=1e-15)  # its mean, the Kullback-Leibler divergence
+    assert loss.rdp(1) == pytest.approx(
+        float(mu * mu / 2), rel=1e-15
+    )  # its mean, the Kullback-Leibler divergence
 
 
 def test_loss_is_at_most_its_two_terms() -> None:
@@ -108,7 +119,9 @@ def test_loss_is_at_most_its_two_terms() -> None:
 def test_bound_is_within_epsilon_exactly_for_small_outputs() -> None:
     """D^2/(2 s^2) + |y| D/s^2 <= e if and only if |y| <= e s^2/D - D/2. Notes: Lecture 3, proof of Claim 4.2."""
     seen = set()
-    for y, most, variance, epsilon in product(QUARTERS, (ONE, Fraction(1, 2)), (ONE, Fraction(4)), EPSILONS):
+    for y, most, variance, epsilon in product(
+        QUARTERS, (ONE, Fraction(1, 2)), (ONE, Fraction(4)), EPSILONS
+    ):
         within = most**2 / (2 * variance) + abs(y) * most / variance <= epsilon
         assert within == (abs(y) <= epsilon * variance / most - most / 2)
         seen.add(within)
@@ -129,28 +142,37 @@ def test_tail_bound_at_the_threshold_is_delta_times_a_factor() -> None:
     with working(4096):
         for epsilon, delta in product(EPSILONS, DELTAS):
             t, e = threshold(epsilon, delta), ball(epsilon)
-            factor = (e / 2 - e * e / (16 * log_two_over(delta))).exp() / (t * (2 * arb.pi()).sqrt())
+            factor = (e / 2 - e * e / (16 * log_two_over(delta))).exp() / (
+                t * (2 * arb.pi()).sqrt()
+            )
             assert agree(tail_bound(t), ball(delta) * factor)
 
 
 def test_factor_is_below_one_on_the_whole_range() -> None:
     """exp(e/2 - e^2/(16 log(2/d))) <= e^(1/2) < 1.6488 < 3.42 < sqrt(2 pi) t for e <= 1, d <= 1/2. Notes: Lecture 3."""
     with working(256):
-        left, right = ball(Fraction(1, 2)).exp(), (2 * arb.pi()).sqrt() * threshold(ONE, Fraction(1, 2))
+        left, right = (
+            ball(Fraction(1, 2)).exp(),
+            (2 * arb.pi()).sqrt() * threshold(ONE, Fraction(1, 2)),
+        )
         assert ball(Fraction(16487, 10000)) < left < ball(Fraction(16488, 10000))
         assert ball(Fraction(34210, 10000)) < right < ball(Fraction(34212, 10000))
         for epsilon, delta in product(EPSILONS, DELTAS):
             e = ball(epsilon)
             assert not (e / 2 - e * e / (16 * log_two_over(delta))).exp() > left
             assert not (2 * arb.pi()).sqrt() * threshold(epsilon, delta) < right
-        assert threshold(Fraction(6), Fraction(1, 2)) < 0  # beyond the range the argument ends before the claim does
+        assert (
+            threshold(Fraction(6), Fraction(1, 2)) < 0
+        )  # beyond the range the argument ends before the claim does
 
 
 @pytest.mark.parametrize("delta", DELTAS, ids=lambda d: f"{float(d):g}")
 def test_classic_formula_keeps_the_loss_tail_below_delta(delta: Fraction) -> None:
     """With sigma^2 = 2 D^2 log(2/d)/e^2, P[L > e] <= d on the whole range. Notes: Lecture 3, Claim 4.2."""
     for epsilon, sensitivity in product(EPSILONS, (ONE, Fraction(7, 3))):
-        loss = Gaussian.calibrated(sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic").loss(sensitivity)
+        loss = Gaussian.calibrated(
+            sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic"
+        ).loss(sensitivity)
         with working(4096):
             assert normal_tail(ball((epsilon - loss.shift**2 / 2) / loss.shift)) < ball(delta)
 
@@ -159,7 +181,9 @@ def test_classic_formula_keeps_the_loss_tail_below_delta(delta: Fraction) -> Non
 def test_classic_formula_is_private_on_the_whole_range(delta: Fraction) -> None:
     """The mechanism with that sigma is (e, d)-DP for 0 < e <= 1 and 0 < d <= 1/2. Notes: Lecture 3, Claim 4.2."""
     for epsilon, sensitivity in product(EPSILONS, (ONE, Fraction(7, 3))):
-        classic = Gaussian.calibrated(sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic")
+        classic = Gaussian.calibrated(
+            sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic"
+        )
         with working(256):
             stated = ball(sensitivity) * (2 * log_two_over(delta)).sqrt() / ball(epsilon)
             assert stated < ball(classic.scale) < stated * ball(1 + Fraction(1, 10**14))
@@ -171,11 +195,14 @@ def test_classic_formula_adds_more_noise_than_is_needed() -> None:
     """The least private sigma is smaller everywhere on the range, and a hair less is not private. Notes: Lecture 3, 4.2."""
     for epsilon, delta in product(EPSILONS[1:], DELTAS):
         exact, classic = (
-            Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method=m) for m in ("exact", "classic")
+            Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method=m)
+            for m in ("exact", "classic")
         )
         assert exact.scale < classic.scale
         assert exact.loss(1).satisfies(epsilon, delta)
-        assert not GaussianLoss(1 / (exact.scale * (1 - Fraction(1, 10**12)))).satisfies(epsilon, delta)
+        assert not GaussianLoss(1 / (exact.scale * (1 - Fraction(1, 10**12)))).satisfies(
+            epsilon, delta
+        )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0001, 1e-5), (10, 1e-5), (0.5, 0.51), (1, 0.9)])
@@ -183,7 +210,10 @@ def test_classic_formula_is_refused_outside_its_range(epsilon: float, delta: flo
     """Neither epsilon > 1 nor delta > 1/2 is covered by the proof; the exact method covers both. Notes: Lecture 3, 4.2."""
     with pytest.raises(InvalidInput, match="the classic proof ends"):
         Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method="classic")
-    assert Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta).loss(1).delta(epsilon) <= delta
+    assert (
+        Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta).loss(1).delta(epsilon)
+        <= delta
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 1e-5), (0.5, 0)])
@@ -191,7 +221,10 @@ def test_ends_of_the_stated_range_need_infinite_noise(epsilon: float, delta: flo
     """epsilon = 0 and delta = 0 are in the notes' range, but no finite sigma is. Notes: Lecture 3, Claim 4.2."""
     with pytest.raises(InvalidInput):
         Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method="classic")
-    assert not any(GaussianLoss(1 / Fraction(s)).satisfies(Fraction(epsilon), Fraction(0)) for s in (1, 10**3, 10**9))
+    assert not any(
+        GaussianLoss(1 / Fraction(s)).satisfies(Fraction(epsilon), Fraction(0))
+        for s in (1, 10**3, 10**9)
+    )
 
 
 def test_classic_formula_fails_from_epsilon_9_39_on_at_delta_one_in_100_000() -> None:
@@ -224,7 +257,11 @@ def test_gaussian_delta_falls_with_more_noise(mu: str) -> None:
 
 def test_loss_of_a_vector_depends_on_its_l2_length_only() -> None:
     """Independent losses of shifts a and b add to the loss of shift sqrt(a^2 + b^2). Notes: Lecture 3, high dimensions."""
-    first, second, both = GaussianLoss(Fraction(3, 4)), GaussianLoss(ONE), GaussianLoss(Fraction(5, 4))
+    first, second, both = (
+        GaussianLoss(Fraction(3, 4)),
+        GaussianLoss(ONE),
+        GaussianLoss(Fraction(5, 4)),
+    )
     a, b = ball(first.shift), ball(second.shift)
     for epsilon in (Fraction(0), ONE, Fraction(3)):
         with working(160):
@@ -233,7 +270,10 @@ def test_loss_of_a_vector_depends_on_its_l2_length_only() -> None:
                 """delta of the first coordinate, once the second has spent its loss b^2/2 + b z."""
                 left = acb(ball(e)) - b * b / 2 - b * z
                 root = acb(2).sqrt()
-                over, under = ((left / a - a / 2) / root).erfc() / 2, ((left / a + a / 2) / root).erfc() / 2
+                over, under = (
+                    ((left / a - a / 2) / root).erfc() / 2,
+                    ((left / a + a / 2) / root).erfc() / 2,
+                )
                 return (over - left.exp() * under) * normal_density(z, acb(1))
 
             composed = integral(delta_given, [arb(-14), arb(14)])
@@ -253,7 +293,9 @@ def test_gaussian_beats_laplace_in_high_dimensions() -> None:
 
 
 @pytest.mark.parametrize(("scale", "shift"), [("1", 1), ("1/3", 1), ("5", 2), ("20", 7)])
-def test_released_integers_never_cost_more_than_the_continuous_noise(scale: str, shift: int) -> None:
+def test_released_integers_never_cost_more_than_the_continuous_noise(
+    scale: str, shift: int
+) -> None:
     """Rounding is post-processing: the hockey stick of the released pmfs is at most delta. Notes: Lecture 3, Claim 4.2."""
     noise = RoundedNoise(NORMAL, Fraction(scale))
     loss = Gaussian(Fraction(scale)).loss(shift)
@@ -262,7 +304,9 @@ def test_released_integers_never_cost_more_than_the_continuous_noise(scale: str,
         for epsilon in (Fraction(0), Fraction(1, 10), ONE):
             released = release_gap(noise.pmf_ball, shift, epsilon, reach)
             missed = noise.tail_ball(reach[-1] - shift)
-            edge = noise.scale**2 * epsilon / shift + Fraction(shift, 2)  # the best event is {y > edge}
+            edge = noise.scale**2 * epsilon / shift + Fraction(
+                shift, 2
+            )  # the best event is {y > edge}
             if (edge - Fraction(1, 2)).denominator == 1:  # it is a union of cells: nothing is lost
                 assert abs(released - loss.delta_ball(epsilon)) < missed + arb(10) ** -100
             else:

@@ -65,7 +65,10 @@ def test_vector_noise_is_private_for_the_l1_distance(dimension: int) -> None:
     for centre in product((Fraction(-1), Fraction(0), Fraction(3)), repeat=dimension):
         logs = (
             sum(
-                (exponent(y, Fraction(0), scale) - exponent(y, c, scale) for y, c in zip(ys, centre, strict=True)),
+                (
+                    exponent(y, Fraction(0), scale) - exponent(y, c, scale)
+                    for y, c in zip(ys, centre, strict=True)
+                ),
                 Fraction(0),
             )
             for ys in product(points, repeat=dimension)
@@ -86,7 +89,9 @@ def test_noise_fitted_to_the_l2_distance_is_not_private() -> None:
     assert right.loss(l1).maximum() == epsilon
     with working(192):
         noise = RoundedNoise(LAPLACE, wrong.scale)
-        ratio = (noise.pmf_ball(-1) / noise.pmf_ball(-2)) ** 4  # all four noisy coordinates at -1, centres 0 and 1
+        ratio = (
+            noise.pmf_ball(-1) / noise.pmf_ball(-2)
+        ) ** 4  # all four noisy coordinates at -1, centres 0 and 1
         assert ratio > ball(epsilon).exp()
         assert agree(ratio, ball(2 * epsilon).exp())
 
@@ -106,8 +111,12 @@ def test_released_integers_are_as_private_as_the_density(scale: Fraction, shift:
                 assert here < there
 
 
-@pytest.mark.parametrize(("scale", "shifts"), [("1/2", (1, 1)), ("3", (1, 2)), ("10", (0, 4)), ("7/3", (2, -3))])
-def test_released_vectors_are_private_for_the_l1_distance(scale: str, shifts: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("scale", "shifts"), [("1/2", (1, 1)), ("3", (1, 2)), ("10", (0, 4)), ("7/3", (2, -3))]
+)
+def test_released_vectors_are_private_for_the_l1_distance(
+    scale: str, shifts: tuple[int, int]
+) -> None:
     """The ratio of products of pmfs is at most e^(|s|_1/b), and reaches it in a corner. Notes: Lecture 2, Theorem 8."""
     b = Fraction(scale)
     noise = RoundedNoise(LAPLACE, b)
@@ -152,7 +161,9 @@ def test_mean_magnitude_of_the_released_integer_is_just_below_the_scale(scale: F
 
 @pytest.mark.parametrize("epsilon", [0.1, Fraction(1, 3), 1, 2.5, 1e-12, 100])
 @pytest.mark.parametrize("sensitivity", [1, Fraction(1, 7), 0.3, 1000])
-def test_laplace_mechanism_is_private(sensitivity: float | Fraction, epsilon: float | Fraction) -> None:
+def test_laplace_mechanism_is_private(
+    sensitivity: float | Fraction, epsilon: float | Fraction
+) -> None:
     """Noise of scale sensitivity/epsilon is epsilon-DP, and any less noise is not. Notes: Lectures 2, 5, 3 (Claim 3.1)."""
     mechanism = Laplace.calibrated(sensitivity=sensitivity, epsilon=epsilon)
     assert mechanism.loss(sensitivity).shift <= min(Fraction(epsilon), Fraction(str(epsilon)))
@@ -169,7 +180,11 @@ def test_noisy_mean_of_a_statistical_query_is_private(m: int, epsilon: Fraction)
     step = Fraction(1, 2 * m)
     mechanism = Laplace(scale=1 / (m * epsilon), step=step)
     noise = RoundedNoise(LAPLACE, mechanism.scale / step)
-    moves = {int((mean(y) - mean(x)) / step) for x in product(phi, repeat=m) for y in Neighbors.REPLACE.around(x, phi)}
+    moves = {
+        int((mean(y) - mean(x)) / step)
+        for x in product(phi, repeat=m)
+        for y in Neighbors.REPLACE.around(x, phi)
+    }
     assert max(moves) == 2
     with working(384):
         factor = ball(epsilon).exp()
@@ -194,8 +209,12 @@ def test_changing_the_value_translates_the_curve(scale: Fraction) -> None:
     """The output law on a neighbour is the same law, moved by the change of f. Notes: Recitation, Laplace distribution."""
     mechanism = Laplace(scale)
     for move in (-3, 1, 10**12):
-        assert [mechanism.pmf(k + move, value=move) for k in range(-20, 21)] == [mechanism.pmf(k) for k in range(-20, 21)]
-        assert [mechanism.cdf(k + move, value=move) for k in range(-20, 21)] == [mechanism.cdf(k) for k in range(-20, 21)]
+        assert [mechanism.pmf(k + move, value=move) for k in range(-20, 21)] == [
+            mechanism.pmf(k) for k in range(-20, 21)
+        ]
+        assert [mechanism.cdf(k + move, value=move) for k in range(-20, 21)] == [
+            mechanism.cdf(k) for k in range(-20, 21)
+        ]
 
 
 def test_loss_lies_between_plus_and_minus_epsilon() -> None:
@@ -204,8 +223,14 @@ def test_loss_lies_between_plus_and_minus_epsilon() -> None:
     loss = LaplaceLoss(centre / scale)
     for y in HALVES:
         value = exponent(y, centre, scale) - exponent(y, Fraction(0), scale)
-        assert value == (-loss.shift if y <= 0 else loss.shift if y >= centre else (2 * y - centre) / scale)
+        assert value == (
+            -loss.shift if y <= 0 else loss.shift if y >= centre else (2 * y - centre) / scale
+        )
     with working(192):
         assert loss.cdf_ball(-loss.shift - Fraction(1, 10**9)) == 0
         assert loss.cdf_ball(loss.shift) == 1
-        assert 0 < 1 - loss.cdf_ball(loss.shift - Fraction(1, 10**40)) - ball(Fraction(1, 2)) < arb(10) ** -40
+        assert (
+            0
+            < 1 - loss.cdf_ball(loss.shift - Fraction(1, 10**40)) - ball(Fraction(1, 2))
+            < arb(10) ** -40
+        )

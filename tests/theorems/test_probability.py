@@ -14,7 +14,10 @@ from sordino.privacy.ball import ball, normal_tail, working
 from theorems.naive import agree, integral, laplace_density, normal_density
 
 TOSSES = dict.fromkeys(("".join(t) for t in product("HT", repeat=2)), Fraction(1, 4))
-EVENTS = [frozenset(t for t, chosen in zip(TOSSES, bits, strict=True) if chosen) for bits in product((0, 1), repeat=4)]
+EVENTS = [
+    frozenset(t for t, chosen in zip(TOSSES, bits, strict=True) if chosen)
+    for bits in product((0, 1), repeat=4)
+]
 SCALES = [Fraction(s) for s in ("1/10", "1/2", "1", "10/3", "40")]
 SHAPES = [LAPLACE, NORMAL]
 
@@ -60,7 +63,9 @@ def test_conditional_probability_is_a_share_of_the_condition() -> None:
         for event in EVENTS:
             assert 0 <= conditional(event, given) <= 1
             if given != sure:
-                parts = (conditional(event, part) * probability(part) for part in (given, sure - given))
+                parts = (
+                    conditional(event, part) * probability(part) for part in (given, sure - given)
+                )
                 assert probability(event) == sum(parts)
     first_is_heads = frozenset({"HH", "HT"})
     assert conditional(frozenset({"HH"}), first_is_heads) == Fraction(1, 2)
@@ -110,7 +115,9 @@ def test_mass_function_of_released_noise_sums_to_one(shape: Shape, scale: Fracti
 
 
 @pytest.mark.parametrize("mechanism", [m(s) for m in (Laplace, Gaussian) for s in SCALES], ids=repr)
-def test_distribution_function_is_the_sum_of_the_mass_function(mechanism: Laplace | Gaussian) -> None:
+def test_distribution_function_is_the_sum_of_the_mass_function(
+    mechanism: Laplace | Gaussian,
+) -> None:
     """P[X <= k] is the sum of P[X = j] over j <= k, to within the rounding of floats. Notes: Recitation."""
     running = mechanism.cdf(-31)
     for k in range(-30, 31):
@@ -134,7 +141,9 @@ def test_densities_are_nonnegative_and_integrate_to_one(scale: Fraction) -> None
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_mass_of_a_released_integer_is_the_integral_of_the_density_over_its_cell(scale: Fraction) -> None:
+def test_mass_of_a_released_integer_is_the_integral_of_the_density_over_its_cell(
+    scale: Fraction,
+) -> None:
     """P[a <= X <= b] is the integral of the density from a to b. Notes: Recitation."""
     with working(192):
         b, half = acb(ball(scale)), ball(Fraction(1, 2))
@@ -142,7 +151,9 @@ def test_mass_of_a_released_integer_is_the_integral_of_the_density_over_its_cell
             if k == 0:
                 laplace = 2 * integral(lambda y: laplace_density(y, b, right=True), [arb(0), half])
             else:
-                laplace = integral(lambda y: laplace_density(y, b, right=True), [k - half, k + half])
+                laplace = integral(
+                    lambda y: laplace_density(y, b, right=True), [k - half, k + half]
+                )
             normal = integral(lambda y: normal_density(y, b), [k - half, k + half])
             assert agree(laplace, RoundedNoise(LAPLACE, scale).pmf_ball(k), 1e-20)
             assert agree(normal, RoundedNoise(NORMAL, scale).pmf_ball(k), 1e-20)
@@ -153,7 +164,10 @@ def test_a_single_value_of_a_continuous_variable_has_probability_zero(shape: Sha
     """P[a - h < Z <= a + h] falls to 0 with h, by its density at a; a released integer keeps its mass. Notes: Recitation."""
     a = Fraction(1, 3)
     with working(512):
-        masses = [shape.tail(ball(a - h)) - shape.tail(ball(a + h)) for h in (Fraction(1, 10**j) for j in range(1, 60))]
+        masses = [
+            shape.tail(ball(a - h)) - shape.tail(ball(a + h))
+            for h in (Fraction(1, 10**j) for j in range(1, 60))
+        ]
         assert all(0 < later < earlier / 9 for earlier, later in pairwise(masses))
         assert masses[-1] < arb(10) ** -58
         assert RoundedNoise(shape, Fraction(1)).pmf_ball(0) > arb(1) / 3

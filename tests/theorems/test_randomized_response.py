@@ -23,12 +23,18 @@ RESPONSES = [
 ]
 
 
-def likelihood(response: RandomizedResponse, answers: tuple[int, ...], truths: tuple[int, ...]) -> Fraction:
-    return math.prod((response.pmf(y, x) for y, x in zip(answers, truths, strict=True)), start=Fraction(1))
+def likelihood(
+    response: RandomizedResponse, answers: tuple[int, ...], truths: tuple[int, ...]
+) -> Fraction:
+    return math.prod(
+        (response.pmf(y, x) for y, x in zip(answers, truths, strict=True)), start=Fraction(1)
+    )
 
 
 def expectation(
-    response: RandomizedResponse, truths: tuple[int, ...], value: Callable[[tuple[int, ...]], Fraction]
+    response: RandomizedResponse,
+    truths: tuple[int, ...],
+    value: Callable[[tuple[int, ...]], Fraction],
 ) -> Fraction:
     """The mean of a function of the answers of people with these truths, over all answers they may give."""
     everything = product(range(response.categories), repeat=len(truths))
@@ -38,7 +44,9 @@ def expectation(
 def variance(response: RandomizedResponse, truths: tuple[int, ...], category: int) -> Fraction:
     """The mean square error of the estimated proportion of one category."""
     a, b = response.coefficients
-    return expectation(response, truths, lambda y: (a * share(y, category) + b - share(truths, category)) ** 2)
+    return expectation(
+        response, truths, lambda y: (a * share(y, category) + b - share(truths, category)) ** 2
+    )
 
 
 def share(rows: tuple[int, ...], category: int = 1) -> Fraction:
@@ -80,7 +88,11 @@ def test_twice_the_share_less_a_half_is_unbiased(n: int) -> None:
     means = {x: expectation(COIN, x, share) for x in product((0, 1), repeat=n)}
     a, b = COIN.coefficients
     assert all(a * m + b == share(x) for x, m in means.items())
-    for other_a, other_b in ((a, b + Fraction(1, 100)), (a * Fraction(101, 100), b), (Fraction(1), Fraction(0))):
+    for other_a, other_b in (
+        (a, b + Fraction(1, 100)),
+        (a * Fraction(101, 100), b),
+        (Fraction(1), Fraction(0)),
+    ):
         assert any(other_a * m + other_b != share(x) for x, m in means.items())
 
 
@@ -96,17 +108,23 @@ def test_any_response_has_epsilon_log_of_truth_over_other(response: RandomizedRe
     k, t = response.categories, response.truth
     ratios = {response.pmf(y, a) / response.pmf(y, b) for y, a, b in product(range(k), repeat=3)}
     assert max(ratios) == t * (k - 1) / (1 - t)
-    assert just_above(response.loss().maximum(), certified(lambda: ball(t * (k - 1) / (1 - t)).log()))
+    assert just_above(
+        response.loss().maximum(), certified(lambda: ball(t * (k - 1) / (1 - t)).log())
+    )
 
 
 @pytest.mark.parametrize("response", RESPONSES, ids=repr)
-def test_loss_of_a_response_is_that_of_its_worst_pair_of_truths(response: RandomizedResponse) -> None:
+def test_loss_of_a_response_is_that_of_its_worst_pair_of_truths(
+    response: RandomizedResponse,
+) -> None:
     """Every two different truths have the same hockey-stick curve, the one of loss(). Notes: Lecture 5, Theorem."""
     k = response.categories
     for a, b in product(range(k), repeat=2):
         if a == b:
             continue
-        pair = FiniteLoss(tuple(response.pmf(y, a) for y in range(k)), tuple(response.pmf(y, b) for y in range(k)))
+        pair = FiniteLoss(
+            tuple(response.pmf(y, a) for y in range(k)), tuple(response.pmf(y, b) for y in range(k))
+        )
         with working(192):
             for epsilon in (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3)):
                 assert pair.delta_ball(epsilon).overlaps(response.loss().delta_ball(epsilon))
@@ -119,11 +137,15 @@ def test_estimate_of_any_response_is_unbiased(response: RandomizedResponse) -> N
     for n in (1, 2, 3):
         for truths in product(range(response.categories), repeat=n):
             for c in {0, response.categories - 1}:
-                assert a * expectation(response, truths, partial(share, category=c)) + b == share(truths, c)
+                assert a * expectation(response, truths, partial(share, category=c)) + b == share(
+                    truths, c
+                )
 
 
 @pytest.mark.parametrize("response", RESPONSES, ids=repr)
-def test_variance_of_any_estimate_is_the_mean_of_the_answers_variances(response: RandomizedResponse) -> None:
+def test_variance_of_any_estimate_is_the_mean_of_the_answers_variances(
+    response: RandomizedResponse,
+) -> None:
     """It is a^2/n times the average of q(1 - q) over people, q their chance of that answer. Notes: Lecture 5, homework."""
     a, _ = response.coefficients
     for truths in product(range(response.categories), repeat=3):
@@ -150,9 +172,9 @@ def test_calibrated_response_spends_epsilon_and_no_more(categories: int, epsilon
     with working(512):
         best = 1 / (1 + (categories - 1) * ball(-e).exp())
         assert ball(response.truth) < best
-        assert ball(response.truth - Fraction(1, categories)) > (best - ball(Fraction(1, categories))) * ball(
-            1 - Fraction(1, 10**9)
-        )
+        assert ball(response.truth - Fraction(1, categories)) > (
+            best - ball(Fraction(1, categories))
+        ) * ball(1 - Fraction(1, 10**9))
         spent = (ball(response.truth) * (categories - 1) / ball(1 - response.truth)).log()
         assert ball(e * (1 - Fraction(1, 10**9))) < spent < ball(e)
     assert response.loss().maximum() <= float_upper(e)

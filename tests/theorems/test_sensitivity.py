@@ -62,11 +62,17 @@ def test_histogram_does_not_grow_with_its_bars() -> None:
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_statistical_query_moves_by_one_over_m(values: tuple[Any, ...], m: int) -> None:
     """The mean over m rows of a function into [0, 1] moves by at most 1/m. Notes: Lecture 12, proof of Claim 0.2."""
-    assert global_sensitivity(proportion, universe=values, size=m, neighbors="replace").value == Fraction(1, m)
+    assert global_sensitivity(
+        proportion, universe=values, size=m, neighbors="replace"
+    ).value == Fraction(1, m)
 
 
-@pytest.mark.parametrize("f", [sum, max, lambda rows: sum(rows) ** 2, lambda rows: (min(rows), sum(rows) % 3)])
-def test_global_sensitivity_is_the_largest_change_between_neighbours(f: Callable[[tuple[Any, ...]], Any]) -> None:
+@pytest.mark.parametrize(
+    "f", [sum, max, lambda rows: sum(rows) ** 2, lambda rows: (min(rows), sum(rows) % 3)]
+)
+def test_global_sensitivity_is_the_largest_change_between_neighbours(
+    f: Callable[[tuple[Any, ...]], Any],
+) -> None:
     """It is the maximum of |f(x) - f(x')|_1 over neighbours, and some pair reaches it. Notes: Lecture 2, Definition 5."""
 
     def distance(x: tuple[Any, ...], y: tuple[Any, ...]) -> int:
@@ -74,7 +80,11 @@ def test_global_sensitivity_is_the_largest_change_between_neighbours(f: Callable
         return sum(abs(s - t) for s, t in zip(a, b, strict=True))
 
     universe = (0, 1, 3)
-    naive = max(distance(x, y) for x in product(universe, repeat=3) for y in Neighbors.REPLACE.around(x, universe))
+    naive = max(
+        distance(x, y)
+        for x in product(universe, repeat=3)
+        for y in Neighbors.REPLACE.around(x, universe)
+    )
     found = global_sensitivity(f, universe=universe, size=3, neighbors="replace")
     assert found.value == naive == distance(found.database, found.neighbor)
     assert found.neighbor in Neighbors.REPLACE.around(found.database, universe)
@@ -83,7 +93,9 @@ def test_global_sensitivity_is_the_largest_change_between_neighbours(f: Callable
 def test_sensitivity_in_l2_is_between_that_in_linf_and_that_in_l1() -> None:
     """The definition carries over to vectors by a norm: here 1, sqrt 2 and 2 for one function. Notes: Lecture 3, 2.1."""
     found = {
-        norm: global_sensitivity(ages, universe=GROUPS, size=3, neighbors="replace", norm=norm).value
+        norm: global_sensitivity(
+            ages, universe=GROUPS, size=3, neighbors="replace", norm=norm
+        ).value
         for norm in (math.inf, 2, 1)
     }
     assert found[math.inf] == 1

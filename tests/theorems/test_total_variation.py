@@ -9,7 +9,14 @@ from itertools import pairwise, product
 import pytest
 from flint import acb, arb
 
-from sordino import FiniteLoss, GaussianLoss, LaplaceLoss, Neighbors, RandomizedResponse, global_sensitivity
+from sordino import (
+    FiniteLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    Neighbors,
+    RandomizedResponse,
+    global_sensitivity,
+)
 from sordino.privacy.ball import ball, certified, normal_tail, working
 from sordino.privacy.divergence import multiplicative_distance, total_variation, verify_pure
 from theorems.naive import (
@@ -48,7 +55,9 @@ def test_total_variation_is_the_largest_gap_half_the_l1_norm_and_delta_at_zero()
         loss = FiniteLoss(p, q)
         with working(256):
             assert loss.delta_ball(Fraction(0)).overlaps(ball(by_events))
-            assert loss.total_variation() == loss.delta(0) == by_events or just_above(loss.delta(0), ball(by_events))
+            assert loss.total_variation() == loss.delta(0) == by_events or just_above(
+                loss.delta(0), ball(by_events)
+            )
 
 
 def test_an_event_and_its_complement_have_the_same_gap() -> None:
@@ -56,7 +65,9 @@ def test_an_event_and_its_complement_have_the_same_gap() -> None:
     for p, q in pairs((3, 4)):
         for event in events(3):
             rest = [y for y in range(3) if y not in event]
-            assert abs(chance(p, event) - chance(q, event)) == abs(chance(p, rest) - chance(q, rest))
+            assert abs(chance(p, event) - chance(q, event)) == abs(
+                chance(p, rest) - chance(q, rest)
+            )
             assert min(chance(q, event), chance(q, rest)) <= Fraction(1, 2)
 
 
@@ -84,7 +95,9 @@ def test_multiplicative_distance_epsilon_bounds_every_event() -> None:
         distance = multiplicative_distance(p, q)
         if distance < math.inf:
             assert verify_pure(p, q, distance)
-            assert not any(exceeds(chance(p, e), chance(q, e), Fraction(distance)) for e in events(3))
+            assert not any(
+                exceeds(chance(p, e), chance(q, e), Fraction(distance)) for e in events(3)
+            )
 
 
 def test_privacy_implies_total_variation_stability() -> None:
@@ -180,7 +193,9 @@ def test_stability_bound_covers_every_pair_of_neighbouring_datasets(m: int) -> N
     def mean(rows: tuple[Fraction, ...]) -> Fraction:
         return sum(rows, Fraction(0)) / m
 
-    assert global_sensitivity(mean, universe=phi, size=m, neighbors="replace").value == Fraction(1, m)
+    assert global_sensitivity(mean, universe=phi, size=m, neighbors="replace").value == Fraction(
+        1, m
+    )
     with working(256):
         for x in product(phi, repeat=m):
             for y in Neighbors.REPLACE.around(x, phi):

@@ -14,7 +14,18 @@ from flint import acb, arb
 from sordino import FiniteLoss, GaussianLoss, LaplaceLoss, Loss, RandomizedResponse
 from sordino.privacy.ball import ball, certified, lower, normal_tail, normal_tail_inverse, working
 from sordino.privacy.exact import least_reading
-from theorems.naive import Law, agree, chance, events, exceeds, integral, laplace_density, logarithm, normal_density, pairs
+from theorems.naive import (
+    Law,
+    agree,
+    chance,
+    events,
+    exceeds,
+    integral,
+    laplace_density,
+    logarithm,
+    normal_density,
+    pairs,
+)
 
 SHIFTS = [Fraction(s) for s in ("1e-12", "1/1000", "1/3", "1", "10", "1000")]
 LAPLACES = [LaplaceLoss(s) for s in SHIFTS]
@@ -41,7 +52,10 @@ LOPSIDED = [
 ENDLESS = [FiniteLoss(law("1", "0"), law("0", "1")), LOPSIDED[2]]
 FINITES = [*SYMMETRIC, *LOPSIDED]
 LOSSES: list[Loss] = [*LAPLACES, *GAUSSIANS, *FINITES]
-ALPHAS = [Fraction(a) for a in ("1e-30", "1e-9", "1/1000", "1/20", "1/4", "1/2", "2/3", "9/10", "999/1000")]
+ALPHAS = [
+    Fraction(a)
+    for a in ("1e-30", "1e-9", "1/1000", "1/20", "1/4", "1/2", "2/3", "9/10", "999/1000")
+]
 
 every = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
@@ -76,13 +90,21 @@ def hardest(loss: Loss) -> list[Fraction]:
         return [Fraction(lower(certified(lambda: ball(-loss.shift / 2).exp() / 2)))]
     if isinstance(loss, GaussianLoss):
         return [Fraction(1, 2)]
-    return [chance(side, e) for side in _sides(loss) for e in events(len(side)) if 0 < chance(side, e) < 1]
+    return [
+        chance(side, e)
+        for side in _sides(loss)
+        for e in events(len(side))
+        if 0 < chance(side, e) < 1
+    ]
 
 
 def best_epsilon(loss: Loss, alpha: Fraction) -> list[Fraction]:
     """Where the line 1 - delta(e) - e^e alpha should touch the trade-off curve: the log of its slope, to a hair."""
     if isinstance(loss, GaussianLoss):
-        middle = certified(lambda: ball(loss.shift) * normal_tail_inverse(ball(alpha)) - ball(loss.shift**2 / 2), 128)
+        middle = certified(
+            lambda: ball(loss.shift) * normal_tail_inverse(ball(alpha)) - ball(loss.shift**2 / 2),
+            128,
+        )
     elif isinstance(loss, LaplaceLoss):
         middle = certified(lambda: -ball(loss.shift) - (4 * ball(alpha) ** 2).log(), 128)
         middle = middle.max(ball(-loss.shift)).min(ball(loss.shift))
@@ -140,10 +162,14 @@ def test_total_variation_is_delta_at_zero(loss: Loss) -> None:
         if isinstance(loss, LaplaceLoss):
             assert agree(loss.delta_ball(Fraction(0)), 1 - ball(-loss.shift / 2).exp(), 1e-20)
         elif isinstance(loss, GaussianLoss):
-            assert agree(loss.delta_ball(Fraction(0)), 1 - 2 * normal_tail(ball(loss.shift / 2)), 1e-20)
+            assert agree(
+                loss.delta_ball(Fraction(0)), 1 - 2 * normal_tail(ball(loss.shift / 2)), 1e-20
+            )
         else:
             p, q = _sides(loss)
-            assert loss.delta_ball(Fraction(0)).overlaps(ball(max(chance(p, e) - chance(q, e) for e in events(len(p)))))
+            assert loss.delta_ball(Fraction(0)).overlaps(
+                ball(max(chance(p, e) - chance(q, e) for e in events(len(p))))
+            )
 
 
 @every
@@ -193,7 +219,9 @@ def test_mu_bounds_the_trade_off_curve_and_no_smaller_one_does(loss: Loss) -> No
     grid = [*ALPHAS, *hardest(loss)]
     with working(2048):
         assert not any(loss.trade_off_ball(a) < gaussian_curve(mu, a) for a in grid)
-        assert any(loss.trade_off_ball(a) < gaussian_curve(mu * (1 - Fraction(1, 10**9)), a) for a in grid)
+        assert any(
+            loss.trade_off_ball(a) < gaussian_curve(mu * (1 - Fraction(1, 10**9)), a) for a in grid
+        )
 
 
 @every
@@ -240,7 +268,11 @@ def test_no_event_beats_the_trade_off_curve() -> None:
 @pytest.mark.parametrize("loss", [*LAPLACES[:-1], *GAUSSIANS[:-1], *SYMMETRIC], ids=repr)
 def test_law_on_a_grid_sums_to_one_and_bounds_delta(loss: Loss) -> None:
     """Rounded up to a grid of width h, the loss has a delta in [delta(e), delta(e - h)]. Notes: Lecture 3, Claim 1.2."""
-    centre, reach = (loss.shift**2 / 2, 12 * loss.shift) if isinstance(loss, GaussianLoss) else (Fraction(0), unit(loss) * 2)
+    centre, reach = (
+        (loss.shift**2 / 2, 12 * loss.shift)
+        if isinstance(loss, GaussianLoss)
+        else (Fraction(0), unit(loss) * 2)
+    )
     width = reach / 50
     grid = [centre - reach + j * width for j in range(101)]
     masses = loss.pmf(grid)
@@ -270,7 +302,12 @@ def test_law_on_a_grid_that_ends_too_early_still_bounds_delta(loss: Loss) -> Non
         assert not ball(above) < 1 - loss.cdf_ball(grid[-1])
         for e in grid:
             bad = sum(
-                (ball(m) * -ball(e - point).expm1() for point, m in zip(grid, masses, strict=True) if point > e), arb(0)
+                (
+                    ball(m) * -ball(e - point).expm1()
+                    for point, m in zip(grid, masses, strict=True)
+                    if point > e
+                ),
+                arb(0),
             )
             assert not bad + ball(above) < loss.delta_ball(e)
 
@@ -300,7 +337,10 @@ def test_law_of_a_finite_loss_is_that_of_its_log_ratio() -> None:
     values = [Fraction(v) for v in ("-1", "-1/2", "0", "1/3", "1")]
     for p, q in pairs((3, 4)):
         loss = FiniteLoss(p, q)
-        below = [1 - sum((a for a, b in zip(p, q, strict=True) if exceeds(a, b, v)), Fraction(0)) for v in values]
+        below = [
+            1 - sum((a for a, b in zip(p, q, strict=True) if exceeds(a, b, v)), Fraction(0))
+            for v in values
+        ]
         assert all(loss.cdf_ball(v).overlaps(ball(c)) for v, c in zip(values, below, strict=True))
         for (low, c), (high, d) in pairwise(zip(values, below, strict=True)):
             assert loss.mass_ball(low, high).overlaps(ball(d - c))
@@ -311,12 +351,16 @@ def test_law_on_a_grid_reads_arrays_too() -> None:
     grid = np.array([-2.0, -1.0, 0.0, 1.0])
     masses = LaplaceLoss(Fraction(1)).pmf(grid)
     assert masses.tolist() == LaplaceLoss(Fraction(1)).pmf(grid.tolist()).tolist()
-    assert masses == pytest.approx([0, math.exp(-1) / 2, (math.exp(-0.5) - math.exp(-1)) / 2, 1 - math.exp(-0.5) / 2, 0])
+    assert masses == pytest.approx(
+        [0, math.exp(-1) / 2, (math.exp(-0.5) - math.exp(-1)) / 2, 1 - math.exp(-0.5) / 2, 0]
+    )
 
 
 def two_laplace(y: acb, shift: arb, *, right_of_q: bool, right_of_p: bool) -> tuple[acb, acb]:
     """The densities at y of Laplace(shift, 1) and Laplace(0, 1), on known sides of both centres."""
-    return laplace_density(y - shift, acb(1), right=right_of_p), laplace_density(y, acb(1), right=right_of_q)
+    return laplace_density(y - shift, acb(1), right=right_of_p), laplace_density(
+        y, acb(1), right=right_of_q
+    )
 
 
 @pytest.mark.parametrize("shift", ["1e-12", "1/10", "1", "5"])
@@ -373,7 +417,9 @@ def test_laplace_renyi_divergence_is_its_integral(shift: str) -> None:
                 ([t, t + far], True, True),
             ):
 
-                def integrand(y: acb, a: arb = a, q_side: bool = right_of_q, p_side: bool = right_of_p) -> acb:
+                def integrand(
+                    y: acb, a: arb = a, q_side: bool = right_of_q, p_side: bool = right_of_p
+                ) -> acb:
                     log_p, log_q = (y - t) * (-1 if p_side else 1), y * (-1 if q_side else 1)
                     return (acb(a) * log_p + acb(1 - a) * log_q).exp() / 2
 

@@ -63,11 +63,15 @@ def whole_matrix(found: Allocation) -> np.ndarray:
 def test_no_pair_of_neighbours_costs_more(kinds: tuple[Kind, ...], neighbors: Neighbors) -> None:
     """Against every pair of cells of the whole domain; for add/remove and flat columns the bound is reached."""
     sizes = (3, 2, 5)
-    columns = [flat(n) if kind == "cells" else tree(n) for n, kind in zip(sizes, kinds, strict=True)]
+    columns = [
+        flat(n) if kind == "cells" else tree(n) for n, kind in zip(sizes, kinds, strict=True)
+    ]
     found = allocate(columns, kinds, dict.fromkeys(workload(sizes, 2), 1.0), neighbors, 4, MU)
     rows = 4 * whole_matrix(found)
     alone = np.square(rows).sum(axis=0).max()
-    pairs = max(np.square(rows[:, i] - rows[:, j]).sum() for i, j in itertools.combinations(range(30), 2))
+    pairs = max(
+        np.square(rows[:, i] - rows[:, j]).sum() for i, j in itertools.combinations(range(30), 2)
+    )
     largest = alone if neighbors is Neighbors.ADD_REMOVE else max(alone, pairs)
     assert largest <= float(found.mu_squared) * (1 + 1e-12) <= float(MU) ** 2 * (1 + 1e-12)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -80,22 +84,30 @@ def test_variance_is_that_of_the_least_squares_estimate() -> None:
     """The exact variance of a cell, and of a sum of cells, against the generalised inverse of all that is measured."""
     sizes = (3, 2, 5)
     for kinds in (("cells",) * 3, ("ranges", "cells", "prefixes")):
-        columns = [flat(n) if kind == "cells" else tree(n) for n, kind in zip(sizes, kinds, strict=True)]
-        found = allocate(columns, kinds, {(0, 1): 1.0, (1, 2): 3.0, (0,): 2.0}, Neighbors.ADD_REMOVE, 1, MU)
+        columns = [
+            flat(n) if kind == "cells" else tree(n) for n, kind in zip(sizes, kinds, strict=True)
+        ]
+        found = allocate(
+            columns, kinds, {(0, 1): 1.0, (1, 2): 3.0, (0,): 2.0}, Neighbors.ADD_REMOVE, 1, MU
+        )
         rows = whole_matrix(found)
         covariance = np.linalg.pinv(rows.T @ rows)
         for table in ((0, 1), (1, 2), (0,), (2,), ()):
             queries = []
             for cell in itertools.product(*(range(sizes[i]) for i in table)):
                 one = np.zeros(sizes)
-                one[tuple(cell[table.index(i)] if i in table else slice(None) for i in range(3))] = 1
+                one[
+                    tuple(cell[table.index(i)] if i in table else slice(None) for i in range(3))
+                ] = 1
                 queries.append(one.ravel())
             spread = [q @ covariance @ q for q in queries]
             assert max(spread) == pytest.approx(float(found.variance(table)), rel=1e-9)
         half = [np.array([1.0, 1.0, 0.0]), np.ones(2)]
         query = np.zeros(sizes)
         query[:2] = 1
-        assert found.spread((0, 1), half) == pytest.approx(query.ravel() @ covariance @ query.ravel(), rel=1e-9)
+        assert found.spread((0, 1), half) == pytest.approx(
+            query.ravel() @ covariance @ query.ravel(), rel=1e-9
+        )
 
 
 def test_the_closed_form_is_the_optimum() -> None:
@@ -109,7 +121,9 @@ def test_the_closed_form_is_the_optimum() -> None:
         raw = dict(zip(parts, np.exp(logs), strict=True))
         cost = sum(t * math.prod(1 - 1 / sizes[i] for i in part) for part, t in raw.items())
         scaled = {part: np.array(t * float(MU) ** 2 / cost) for part, t in raw.items()}
-        other = Allocation(tuple(columns), tuple(weights), scaled, frozenset(), Neighbors.ADD_REMOVE, 1)
+        other = Allocation(
+            tuple(columns), tuple(weights), scaled, frozenset(), Neighbors.ADD_REMOVE, 1
+        )
         return sum(w * float(other.variance(table)) for table, w in weights.items())
 
     mine = sum(w * float(found.variance(table)) for table, w in weights.items())
@@ -125,7 +139,14 @@ def test_published_figures_of_adult() -> None:
     sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
     pairs = workload(sizes, 2)
     mu = largest_mu(Fraction(1), Fraction(1, 10**9))
-    found = allocate([flat(n) for n in sizes], ["cells"] * 14, dict.fromkeys(pairs, 1.0), Neighbors.ADD_REMOVE, 1, mu)
+    found = allocate(
+        [flat(n) for n in sizes],
+        ["cells"] * 14,
+        dict.fromkeys(pairs, 1.0),
+        Neighbors.ADD_REMOVE,
+        1,
+        mu,
+    )
     deviations = [math.sqrt(float(found.variance(pair))) for pair in pairs]
     assert np.mean(deviations) == pytest.approx(45.03, abs=0.01)
     assert max(deviations) == pytest.approx(48.13, abs=0.01)
@@ -135,7 +156,9 @@ def test_hierarchies_halve_the_errors_of_ranges() -> None:
     def error(columns: Contrasts, kind: Kind) -> float:
         found = allocate([columns], [kind], {(0,): 1.0}, Neighbors.ADD_REMOVE, 1, MU)
         spans = [(i, j) for i in range(0, 100, 7) for j in range(i + 1, 101, 7)]
-        vectors = [np.concatenate([np.zeros(i), np.ones(j - i), np.zeros(100 - j)]) for i, j in spans]
+        vectors = [
+            np.concatenate([np.zeros(i), np.ones(j - i), np.zeros(100 - j)]) for i, j in spans
+        ]
         return math.sqrt(np.mean([found.spread((0,), [vector]) for vector in vectors]))
 
     assert error(tree(100), "ranges") < 0.55 * error(flat(100), "cells")

@@ -16,7 +16,8 @@ from workloads.test_marginals import ASKED, COLUMNS, ROWS
 
 
 @pytest.mark.parametrize(
-    "engine", [pytest.param(name, marks=[pytest.mark.slow] if name == "spark" else []) for name in ENGINES]
+    "engine",
+    [pytest.param(name, marks=[pytest.mark.slow] if name == "spark" else []) for name in ENGINES],
 )
 def test_the_same_counts(engine: str) -> None:
     frame = pa.table({name: cells[:600] for name, cells in ROWS.items()})
@@ -31,7 +32,9 @@ def test_the_same_counts(engine: str) -> None:
             for added in (None, so.col("age") - 50):
                 meter = TwoMeterFilter(data.budget)
                 asked: dict[str, Any] = {} if added is None else {"sum": added}
-                plan = plan_workload(data, meter, ASKED, **{"epsilon": 1, "tables": tables, **asked})
+                plan = plan_workload(
+                    data, meter, ASKED, **{"epsilon": 1, "tables": tables, **asked}
+                )
                 with so.Session(data) as session:
                     expected = plan.counting.counts(session._engine.run(plan.statements[0]))
                 found = plan.counting.counts(adapter.exact(plan.statements[0]))

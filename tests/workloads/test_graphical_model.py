@@ -75,7 +75,10 @@ def test_a_fit_finds_the_model_that_made_the_tables() -> None:
     for one in GRAPHS[1]:
         assert np.abs(table_of(found, one) - table_of(truth, one)).sum() < 2e-3
     # of two tables that contradict each other the more precise one counts more
-    apart = [Measured((0,), np.array([600.0, 200, 200]), 1.0), Measured((0,), np.array([200.0, 600, 200]), 10.0)]
+    apart = [
+        Measured((0,), np.array([600.0, 200, 200]), 1.0),
+        Measured((0,), np.array([200.0, 600, 200]), 10.0),
+    ]
     near = table_of(fit((3,), apart, 1000.0), (0,))
     assert near[0] == pytest.approx(0.596, abs=0.01)
 
@@ -89,6 +92,8 @@ def test_rows_come_out_as_they_are_modelled() -> None:
         cells = rows[:, columns[0]] * SIZES[columns[1]] + rows[:, columns[1]]
         counts = np.bincount(cells, minlength=expected.size).reshape(expected.shape)
         together = any(set(columns) <= set(clique) for clique in model.tree.cliques)
-        assert np.abs(counts - expected).max() < (SIZES[columns[0]] + 2 if together else 6 * math.sqrt(expected.max()))
+        assert np.abs(counts - expected).max() < (
+            SIZES[columns[0]] + 2 if together else 6 * math.sqrt(expected.max())
+        )
     assert rows.min() >= 0
     assert (rows.max(axis=0) < np.array(SIZES)).all()

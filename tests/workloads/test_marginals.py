@@ -39,19 +39,28 @@ COLUMNS: dict[str, Any] = {
     "ok": {"type": "bool", "nullable": False},
     "day": {"type": "date", "min": date(2024, 1, 1), "max": date(2024, 3, 31), "nullable": False},
 }
-ASKED: dict[str, Any] = {"age": so.bucket("age", 20), "sex": "sex", "ok": "ok", "month": so.date_trunc("month", "day")}
+ASKED: dict[str, Any] = {
+    "age": so.bucket("age", 20),
+    "sex": "sex",
+    "ok": "ok",
+    "month": so.date_trunc("month", "day"),
+}
 
 
 def dataset(unit: str = "row", rows: dict[str, list[Any]] = ROWS, **more: Any) -> so.Dataset:
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2}
-    return so.Dataset(pa.table(rows), unit=unit, columns=COLUMNS, budget=so.Budget(50, 1e-6), **{**bounds, **more})
+    return so.Dataset(
+        pa.table(rows), unit=unit, columns=COLUMNS, budget=so.Budget(50, 1e-6), **{**bounds, **more}
+    )
 
 
 def plan_of(data: so.Dataset, **asked: Any) -> MarginalsPlan:
     from sordino.accounting.filters import TwoMeterFilter
 
     assert data.budget is not None
-    return plan_workload(data, TwoMeterFilter(data.budget), asked.pop("columns", ASKED), **{"epsilon": 1, **asked})
+    return plan_workload(
+        data, TwoMeterFilter(data.budget), asked.pop("columns", ASKED), **{"epsilon": 1, **asked}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +76,12 @@ def reference(
 
     def value(line: dict[str, Any], name: str) -> Any:
         sex = line["sex"] if line["sex"] in ("m", "f") else None
-        return {"age": line["age"] // 20 * 20, "sex": sex, "ok": line["ok"], "month": line["day"].replace(day=1)}[name]
+        return {
+            "age": line["age"] // 20 * 20,
+            "sex": sex,
+            "ok": line["ok"],
+            "month": line["day"].replace(day=1),
+        }[name]
 
     lines = [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
     owned = Counter(line["p"] for line in lines)
@@ -75,7 +89,9 @@ def reference(
     for line in lines:
         n = owned[line["p"]]
         weight = 1 if most is None else WEIGHT if n <= most else WEIGHT * most // n
-        found[tuple(value(line, name) for name in table)] += weight * (1 if added is None else line[added] or 0)
+        found[tuple(value(line, name) for name in table)] += weight * (
+            1 if added is None else line[added] or 0
+        )
     return found
 
 
@@ -103,7 +119,9 @@ def scored(unit: str = "row", rows: dict[str, list[Any]] | None = None, **more: 
     columns = {**COLUMNS, "score": {"type": "float", "min": -30, "max": 90, "step": 0.5}}
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2}
     table = pa.table(rows or {**ROWS, "score": SCORES})
-    return so.Dataset(table, unit=unit, columns=columns, budget=so.Budget(50, 1e-6), **{**bounds, **more})
+    return so.Dataset(
+        table, unit=unit, columns=columns, budget=so.Budget(50, 1e-6), **{**bounds, **more}
+    )
 
 
 @pytest.mark.parametrize("unit", ["row", "p"])
@@ -114,18 +132,24 @@ def test_sums_of_the_engine_are_exact(unit: str) -> None:
         counts = plan.counting.counts(opened._engine.run(plan.statements[0]))
     for places, cells in counts.items():
         names = tuple(plan.columns[i].name for i in places)
-        expected = reference({**ROWS, "score": SCORES}, names, None if unit == "row" else 2, "score")
+        expected = reference(
+            {**ROWS, "score": SCORES}, names, None if unit == "row" else 2, "score"
+        )
         keys = list(itertools.product(*(plan.columns[i].values for i in places)))
         assert cells.ravel().tolist() == [2 * expected[key] for key in keys]
 
 
 def test_sums_agree_and_their_intervals_hold() -> None:
     with so.Session(scored()) as opened:
-        assert "sums         score" in str(opened.preview_marginals(["sex", "ok"], ways=2, epsilon=9, sum="score"))
+        assert "sums         score" in str(
+            opened.preview_marginals(["sex", "ok"], ways=2, epsilon=9, sum="score")
+        )
         found = opened.marginals(["sex", "ok"], ways=2, epsilon=9, sum="score")
         assert (found["sex", "ok"].fractions.sum(axis=1) == found["sex"].fractions).all()
         counted = opened.marginals(["sex", "ok"], ways=2, epsilon=9)
-        assert found["sex"].variance == pytest.approx(float(counted["sex"].variance) * 90**2, rel=1e-9)
+        assert found["sex"].variance == pytest.approx(
+            float(counted["sex"].variance) * 90**2, rel=1e-9
+        )
         truth = reference({**ROWS, "score": SCORES}, ("ok",), None, "score")
         assert all(abs(x - truth[ok,]) < 2.5 * found["ok"].half_width for x, ok in zip(found["ok"].values, [False, True],
                                                                                       strict=True))  # fmt: skip
@@ -133,7 +157,9 @@ def test_sums_agree_and_their_intervals_hold() -> None:
         assert again.to_json() == found.to_json()
         assert again["sex"].fractions.tolist() == found["sex"].fractions.tolist()
         assert found["sex"].to_arrow().column_names == ["sex", "total", "total_low", "total_high"]
-        cube = opened.sql("SELECT ok, SUM(score) AS s FROM data GROUP BY CUBE (ok)", epsilon=9).to_dict()
+        cube = opened.sql(
+            "SELECT ok, SUM(score) AS s FROM data GROUP BY CUBE (ok)", epsilon=9
+        ).to_dict()
         assert cube["s"][cube["ok"].index(None)] == pytest.approx(sum(truth.values()), abs=3000)
         with pytest.raises(InvalidInput, match="sums are not counts"):
             found.rounded()
@@ -142,7 +168,10 @@ def test_sums_agree_and_their_intervals_hold() -> None:
             "ok": {True: 1, False: 2}}}), ("no such column", {"sum": "scor"})):  # fmt: skip
             with pytest.raises(InvalidInput, match=words):
                 opened.marginals(["ok"], ways=1, epsilon=1, **asked)
-        for query, words in (("SUM(score), COUNT(*)", "these are several"), ("AVG(score)", "nothing else")):
+        for query, words in (
+            ("SUM(score), COUNT(*)", "these are several"),
+            ("AVG(score)", "nothing else"),
+        ):
             with pytest.raises(InvalidInput, match=words):
                 opened.sql(f"SELECT ok, {query} FROM data GROUP BY CUBE (ok)", epsilon=1)
         assert opened.remaining == left
@@ -168,7 +197,10 @@ def test_a_place_beyond_its_column_counts_nowhere() -> None:
         columns = (replace(plan.columns[0], place=parse_one(wrong)), *plan.columns[1:])
         broken = counting(rows, columns, plan.counting.tables, 1)
         with so.Session(data) as opened:
-            assert all(not cells.any() for cells in broken.counts(opened._engine.run(broken.statement)).values())
+            assert all(
+                not cells.any()
+                for cells in broken.counts(opened._engine.run(broken.statement)).values()
+            )
 
 
 def test_tables_agree_as_whole_numbers_and_as_floats(session: so.Session) -> None:
@@ -195,7 +227,10 @@ def test_variance_is_exact_and_intervals_cover() -> None:
     A claim that is 10 % off would be noticed: the errors of 400 releases of 33 cells and more are known to 2 %.
     """
     plan = plan_of(dataset(), tables=[["age", "sex"], ["age", "ok"]], ranges=["age"])
-    counts: dict[tuple[int, ...], Any] = {(0, 1): RNG.integers(0, 900, (6, 3)), (0, 2): np.zeros((6, 2), np.int64)}
+    counts: dict[tuple[int, ...], Any] = {
+        (0, 1): RNG.integers(0, 900, (6, 3)),
+        (0, 2): np.zeros((6, 2), np.int64),
+    }
     counts[(0, 2)] = np.stack([counts[(0, 1)].sum(axis=1) - 7, np.full(6, 7)], axis=1)
     noise, exact = noise_of(plan), exact_contrasts(plan, counts)
     from sordino.workloads.release import _published
@@ -245,13 +280,23 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str, adde
         other = {name: [cells[i] for i in kept] for name, cells in whole.items()}
         if neighbors == "replace":
             moved = rng.randrange(1, 2 if unit == "row" else 5)
-            extra = {"p": person, "age": 20, "sex": "f", "ok": True, "day": date(2024, 3, 1), "score": 90.0}
+            extra = {
+                "p": person,
+                "age": 20,
+                "sex": "f",
+                "ok": True,
+                "day": date(2024, 3, 1),
+                "score": 90.0,
+            }
             other = {name: cells + [extra[name]] * moved for name, cells in other.items()}
         asked: dict[str, Any] = {"ways": 2} if trial % 2 else {"ways": 3, "ranges": ["age"]}
         if added == "score":
             asked["sum"] = "score" if neighbors == "add_remove" else so.greatest("score", 0)
         found = []
-        for data in (scored(unit, whole, neighbors=neighbors), scored(unit, other, neighbors=neighbors)):
+        for data in (
+            scored(unit, whole, neighbors=neighbors),
+            scored(unit, other, neighbors=neighbors),
+        ):
             plan = plan_of(data, **asked)
             with so.Session(data) as opened:
                 counts = plan.counting.counts(opened._engine.run(plan.statements[0]))
@@ -273,7 +318,9 @@ def test_the_auditor_replays_it() -> None:
             columns={name: {"type": "int", "min": 0, "max": 2, "nullable": False} for name in "ab"},
         )  # fmt: skip
         with so.Session(data) as opened:
-            return opened.marginals(["a", "b"], ways=2, epsilon=1, request_id="x")["a", "b"].cells.tolist()
+            return opened.marginals(["a", "b"], ways=2, epsilon=1, request_id="x")[
+                "a", "b"
+            ].cells.tolist()
 
     report = so.audit.replay(counted, [1, 2, 3, 4], [1, 2, 3], epsilon=1, delta=1e-6)
     assert report.passed, str(report)
@@ -307,18 +354,28 @@ def test_preview_tells_the_errors_that_come(session: so.Session) -> None:
 
 def test_weights_move_the_noise(session: so.Session) -> None:
     plain = session.preview_marginals(["sex", "ok"], tables=[["sex"], ["ok"]], epsilon=1).errors()
-    moved = session.preview_marginals(["sex", "ok"], tables=[["sex"], ["ok"]], epsilon=1, weights={"sex": 50}).errors()
+    moved = session.preview_marginals(
+        ["sex", "ok"], tables=[["sex"], ["ok"]], epsilon=1, weights={"sex": 50}
+    ).errors()
     assert moved[("sex",)] < plain[("sex",)]
     assert moved[("ok",)] > plain[("ok",)]
-    cells = session.preview_marginals(ASKED, ways=2, epsilon=1, weights=lambda names, size: size).errors()
-    assert cells[("age", "month")] < session.preview_marginals(ASKED, ways=2, epsilon=1).errors()[("age", "month")]
+    cells = session.preview_marginals(
+        ASKED, ways=2, epsilon=1, weights=lambda names, size: size
+    ).errors()
+    assert (
+        cells[("age", "month")]
+        < session.preview_marginals(ASKED, ways=2, epsilon=1).errors()[("age", "month")]
+    )
 
 
 def test_sql_sets_are_one_workload(session: so.Session) -> None:
     query = "SELECT BUCKET(age, 20) AS a, sex, ok, COUNT(*) AS n FROM data GROUP BY {} "
     cube: dict[str, Any] = session.sql(query.format("CUBE (a, sex, ok)"), epsilon=2).to_dict()
     assert len(cube["n"]) == (6 + 1) * (2 + 1) * (2 + 1)
-    by = {(a, s, o): n for a, s, o, n in zip(cube["a"], cube["sex"], cube["ok"], cube["n"], strict=True)}
+    by = {
+        (a, s, o): n
+        for a, s, o, n in zip(cube["a"], cube["sex"], cube["ok"], cube["n"], strict=True)
+    }
     for sex in ("m", "f", None):
         assert by[None, sex, None] == by[None, sex, True] + by[None, sex, False]
         assert by[None, sex, None] == sum(by[a, sex, None] for a in range(0, 120, 20))
@@ -326,7 +383,10 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
     assert abs(by[None, "m", None] - truth["m",]) < 30
     rolled = session.sql(query.format("ROLLUP (a, sex), ok"), epsilon=2).to_dict()
     assert len(rolled["n"]) == (6 * 2 + 6 + 1) * 2
-    sets = session.sql("SELECT sex, COUNT(*) AS n FROM data GROUP BY GROUPING SETS ((sex), ()) ORDER BY n DESC", epsilon=1)
+    sets = session.sql(
+        "SELECT sex, COUNT(*) AS n FROM data GROUP BY GROUPING SETS ((sex), ()) ORDER BY n DESC",
+        epsilon=1,
+    )
     assert sets.to_dict()["sex"][0] is None
     preview = session.preview(query.format("CUBE (a, sex), ok"), epsilon=1)
     error = preview.errors()["n"]
@@ -362,7 +422,9 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
         ({"ways": 1, "columns": {"a": "age", "A": "sex"}}, "upper and lower case"),
     ],
 )
-def test_refused_before_anything_is_spent(session: so.Session, asked: dict[str, Any], words: str) -> None:
+def test_refused_before_anything_is_spent(
+    session: so.Session, asked: dict[str, Any], words: str
+) -> None:
     left = session.remaining
     columns = asked.pop("columns", ASKED)
     with pytest.raises(InvalidInput, match=words):
@@ -382,7 +444,9 @@ def test_what_is_not_public_or_too_large_is_refused() -> None:
         with pytest.raises(TooLarge, match=r"BUCKET\(m, 100000\)"):
             opened.marginals(["m"], ways=1, epsilon=1)
         with pytest.raises(TooLarge, match="Put n, which has 4,002 values"):
-            opened.marginals({"n": "n", "k": so.bucket("m", 250), "j": so.bucket("n", 1000)}, ways=3, epsilon=1)
+            opened.marginals(
+                {"n": "n", "k": so.bucket("m", 250), "j": so.bucket("n", 1000)}, ways=3, epsilon=1
+            )
         with pytest.raises(InvalidInput, match="COUNT"):
             opened.sql("SELECT n, AVG(n) FROM data GROUP BY CUBE (n)", epsilon=1)
     with so.Session(so.Dataset(table, unit="row", columns=columns, budget=so.Budget(1))) as pure, pytest.raises(
@@ -395,7 +459,10 @@ def test_what_is_not_public_or_too_large_is_refused() -> None:
 
 
 def test_empty_and_huge_data() -> None:
-    nothing = {name: pa.array(cells[:0], pa.table(ROWS).schema.field(name).type) for name, cells in ROWS.items()}
+    nothing = {
+        name: pa.array(cells[:0], pa.table(ROWS).schema.field(name).type)
+        for name, cells in ROWS.items()
+    }
     data = so.Dataset(pa.table(nothing), unit="row", columns=COLUMNS, budget=so.Budget(5, 1e-6))
     with so.Session(data) as opened:
         found = opened.marginals(ASKED, ways=2, epsilon=1)

@@ -44,7 +44,9 @@ def dataset() -> so.Dataset:
 def plan_of(**asked: Any) -> MarginalsPlan:
     data = dataset()
     assert data.budget is not None
-    return plan_workload(data, TwoMeterFilter(data.budget), asked.pop("columns", NAMES), **{"epsilon": 1, **asked})
+    return plan_workload(
+        data, TwoMeterFilter(data.budget), asked.pop("columns", NAMES), **{"epsilon": 1, **asked}
+    )
 
 
 def test_known_tables_are_exact_and_all_of_the_price_goes_to_the_others() -> None:
@@ -79,17 +81,24 @@ def test_impossible_cells_are_zero_and_intervals_hold() -> None:
     inside = []
     for _ in range(300):
         for name, one in (("zeros", plan), ("free", free)):
-            found = one.answered(_published(one, noise_of(one).release(exact_contrasts(one, counts))))
+            found = one.answered(
+                _published(one, noise_of(one).release(exact_contrasts(one, counts)))
+            )
             off = found.at((0, 1, 2)).values - cells
             errors[name].append(off)
             if name == "zeros":
                 assert not found.at((0, 1, 2)).cells[0, 1].any()
                 assert not found.at((0, 1)).cells[0, 1]
                 assert np.array_equal(found.at((0, 1, 2)).cells.sum(axis=2), found.at((0, 1)).cells)
-                inside.append(np.abs(found.at((1,)).values - summed(counts, (1,))) <= found.at((1,)).half_width)
+                inside.append(
+                    np.abs(found.at((1,)).values - summed(counts, (1,)))
+                    <= found.at((1,)).half_width
+                )
     squares = {name: np.square(all_).mean(axis=0) for name, all_ in errors.items()}
     assert squares["zeros"].sum() < 0.9 * squares["free"].sum()
-    assert np.abs(np.mean(errors["zeros"], axis=0)).max() < 5 * math.sqrt(squares["free"].max() / 300)
+    assert np.abs(np.mean(errors["zeros"], axis=0)).max() < 5 * math.sqrt(
+        squares["free"].max() / 300
+    )
     assert np.mean(inside) > 0.93
 
 
@@ -102,25 +111,42 @@ def best_given_zeros(plan: MarginalsPlan, noisy: np.ndarray) -> np.ndarray:
     def cells(contrasts: np.ndarray) -> np.ndarray:
         own = {
             part: residual([columns[i] for i in part], piece.reshape(shape))
-            for part, shape, piece in zip(parts, shapes, np.split(contrasts, ends[:-1]), strict=True)
+            for part, shape, piece in zip(
+                parts, shapes, np.split(contrasts, ends[:-1]), strict=True
+            )
         }
-        return np.concatenate([estimates(columns, own, table).ravel() for table in plan.counting.tables])
+        return np.concatenate(
+            [estimates(columns, own, table).ravel() for table in plan.counting.tables]
+        )
 
-    spread = np.array([cells(unit) for unit in np.eye(len(noisy))]).T * (noise_of(plan).scales / 2.0**plan.shift)
+    spread = np.array([cells(unit) for unit in np.eye(len(noisy))]).T * (
+        noise_of(plan).scales / 2.0**plan.shift
+    )
     covariance, values = spread @ spread.T, cells(noisy / 2.0**plan.shift)
-    zero = np.concatenate([mask.ravel() for table in plan.counting.tables if (mask := plan.facts.zero(table)) is not None])
-    return np.asarray(values - covariance[:, zero] @ np.linalg.pinv(covariance[np.ix_(zero, zero)]) @ values[zero])
+    zero = np.concatenate(
+        [
+            mask.ravel()
+            for table in plan.counting.tables
+            if (mask := plan.facts.zero(table)) is not None
+        ]
+    )
+    return np.asarray(
+        values - covariance[:, zero] @ np.linalg.pinv(covariance[np.ix_(zero, zero)]) @ values[zero]
+    )
 
 
 def test_zeros_of_some_of_many_tables_are_zero_in_all_of_them() -> None:
     """Every table that holds the columns has the zeros, margins stay equal, and the estimate is the best one there is."""
     names = ["sex", "pregnant", "region", "again"]
-    plan = plan_of(columns=names, ways=3, zeros=[{"sex": "m", "pregnant": True}, {"region": "W", "again": "N"}])
+    plan = plan_of(
+        columns=names, ways=3, zeros=[{"sex": "m", "pregnant": True}, {"region": "W", "again": "N"}]
+    )
     whole = np.zeros((2, 2, 3, 3), np.int64)
     for s, p, r in zip(ROWS["sex"], ROWS["pregnant"], ROWS["region"], strict=True):
         whole["mf".index(s), int(p), "NSW".index(r), "NSW".index(r)] += 1
     counts: dict[tuple[int, ...], Any] = {
-        table: whole.sum(axis=tuple(i for i in range(4) if i not in table)) for table in plan.counting.tables
+        table: whole.sum(axis=tuple(i for i in range(4) if i not in table))
+        for table in plan.counting.tables
     }
     inside = []
     for trial in range(30):
@@ -135,16 +161,23 @@ def test_zeros_of_some_of_many_tables_are_zero_in_all_of_them() -> None:
                        for table, cells in found.counts.items() if set(part) <= set(table)]  # fmt: skip
             assert len(margins) > 1
             assert all(np.array_equal(margins[0], other) for other in margins)
-        inside += [np.abs(found.at(table).values - exact) <= found.at(table).half_width for table, exact in counts.items()]
+        inside += [
+            np.abs(found.at(table).values - exact) <= found.at(table).half_width
+            for table, exact in counts.items()
+        ]
         if not trial:
-            flat = np.concatenate([found.at(table).values.ravel() for table in plan.counting.tables])
+            flat = np.concatenate(
+                [found.at(table).values.ravel() for table in plan.counting.tables]
+            )
             assert flat == pytest.approx(best_given_zeros(plan, np.asarray(noisy, float)), abs=0.05)
     assert np.mean([one.mean() for one in inside]) > 0.93
 
 
 def test_equal_columns_meet_on_the_diagonal() -> None:
     with so.Session(dataset()) as session:
-        found = session.marginals(["region", "again"], ways=2, epsilon=1, equal=[("region", "again")])
+        found = session.marginals(
+            ["region", "again"], ways=2, epsilon=1, equal=[("region", "again")]
+        )
         table = found["region", "again"].cells
         assert np.array_equal(np.diag(np.diag(table)), table)
         assert np.array_equal(found["region"].cells, found["again"].cells)
@@ -158,13 +191,18 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         assert (found["sex", "pregnant", "region"].values < 0).any()
         for table in (("sex", "pregnant", "region"), ("sex", "region"), ("sex",), ()):
             own = whole[table]
-            assert all(cell.denominator == 1 and cell >= 0 for cell in np.atleast_1d(own.fractions).ravel())
+            assert all(
+                cell.denominator == 1 and cell >= 0 for cell in np.atleast_1d(own.fractions).ravel()
+            )
             assert own.half_width >= found[table].half_width
             assert np.abs(own.values - found[table].values).max() <= own.half_width
         assert whole["sex", "region"].cells.sum() == whole.total.cells
         assert "raised" in whole.notes[0]
         assert whole.rounded() is whole
-        assert whole["sex"].range(sex=("m", "f")).half_width[0] >= found["sex"].range(sex=("m", "f")).half_width[0]
+        assert (
+            whole["sex"].range(sex=("m", "f")).half_width[0]
+            >= found["sex"].range(sex=("m", "f")).half_width[0]
+        )
         several = session.marginals(NAMES, ways=2, epsilon=1)
         with pytest.raises(InvalidInput, match="one table that holds all others"):
             several.rounded()
@@ -186,7 +224,10 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"zeros": [{"sex": "x"}]}, "not a value"),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}}, "above zero"),
         ({"zeros": [{"sex": "m", "region": "N"}], "ways": 1}, "no table of the workload holds"),
-        ({"zeros": [{"sex": "m", "region": "N"}, {"sex": "f", "region": "S"}], "ways": 2}, "each column needs a value"),
+        (
+            {"zeros": [{"sex": "m", "region": "N"}, {"sex": "f", "region": "S"}], "ways": 2},
+            "each column needs a value",
+        ),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}, "ways": 2}, "above zero"),
         ({"equal": [("sex", "region")], "ways": 2}, "one table holds all others"),
         ({"equal": ("sex", "region")}, "two different columns"),
@@ -199,7 +240,9 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"facts": {5: {}}}, "named by a text"),
     ],
 )
-def test_contradictions_are_refused_before_anything_is_spent(asked: dict[str, Any], words: str) -> None:
+def test_contradictions_are_refused_before_anything_is_spent(
+    asked: dict[str, Any], words: str
+) -> None:
     with so.Session(dataset()) as session:
         left = session.remaining
         with pytest.raises(InvalidInput, match=words):

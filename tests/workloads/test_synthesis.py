@@ -42,7 +42,12 @@ COLUMNS: dict[str, Any] = {
     "age": {"type": "int", "min": 0, "max": 899, "nullable": False},
     "ok": {"type": "bool"},
     "day": {"type": "date", "min": date(2020, 1, 1), "max": date(2021, 12, 31), "nullable": False},
-    "at": {"type": "datetime", "min": datetime(2020, 1, 1), "max": datetime(2021, 12, 31), "nullable": False},
+    "at": {
+        "type": "datetime",
+        "min": datetime(2020, 1, 1),
+        "max": datetime(2021, 12, 31),
+        "nullable": False,
+    },
     "grade": {"type": "float", "min": 0, "max": 2, "step": 0.25, "nullable": False},
     "city": {"type": "text"},
 }
@@ -51,12 +56,16 @@ NAMES = ["sex", "height", "age", "ok", "day", "at", "grade"]
 
 def dataset(unit: str = "row", rows: dict[str, list[Any]] = ROWS, **more: Any) -> so.Dataset:
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 1}
-    return so.Dataset(pa.table(rows), unit=unit, columns=COLUMNS, budget=so.Budget(60, 1e-6), **{**bounds, **more})
+    return so.Dataset(
+        pa.table(rows), unit=unit, columns=COLUMNS, budget=so.Budget(60, 1e-6), **{**bounds, **more}
+    )
 
 
 def plan_of(data: so.Dataset, **asked: Any) -> SynthesisPlan:
     assert data.budget is not None
-    return plan_synthesis(data, TwoMeterFilter(data.budget), None, **{"epsilon": 1, "columns": NAMES, **asked})
+    return plan_synthesis(
+        data, TwoMeterFilter(data.budget), None, **{"epsilon": 1, "columns": NAMES, **asked}
+    )
 
 
 def test_rows_have_the_declared_types_and_what_belongs_together() -> None:
@@ -80,7 +89,10 @@ def test_rows_have_the_declared_types_and_what_belongs_together() -> None:
     assert all(datetime(2020, 1, 1) <= x <= datetime(2021, 12, 31) for x in cells["at"])
     assert set(cells["grade"]) <= {k / 4 for k in range(9)}
     assert set(cells["ok"]) == {True, False, None}
-    by = {sex: np.mean([h for h, s in zip(cells["height"], cells["sex"], strict=True) if s == sex]) for sex in "mf"}
+    by = {
+        sex: np.mean([h for h, s in zip(cells["height"], cells["sex"], strict=True) if s == sex])
+        for sex in "mf"
+    }
     assert by["m"] - by["f"] > 8
     html = found.to_html()
     assert "<script" not in html
@@ -102,9 +114,13 @@ def true_error(found: Synthetic, plan: SynthesisPlan, columns: tuple[str, ...]) 
 
     shares = []
     for rows in (ROWS, found.values):
-        keys = Counter(zip(*([key(name, value) for value in rows[name]] for name in columns), strict=True))
+        keys = Counter(
+            zip(*([key(name, value) for value in rows[name]] for name in columns), strict=True)
+        )
         shares.append({k: count / keys.total() for k, count in keys.items()})
-    return 0.5 * sum(abs(shares[0].get(k, 0) - shares[1].get(k, 0)) for k in shares[0].keys() | shares[1].keys())
+    return 0.5 * sum(
+        abs(shares[0].get(k, 0) - shares[1].get(k, 0)) for k in shares[0].keys() | shares[1].keys()
+    )
 
 
 def test_intervals_of_the_report_hold() -> None:
@@ -138,7 +154,10 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str) -> N
         kept = [i for i in range(size) if rows["p"][i] != person]
         other = {name: [cells[i] for i in kept] for name, cells in rows.items()}
         if neighbors == "replace":
-            other = {name: [*cells, ROWS[name][7] if name != "p" else person] for name, cells in other.items()}
+            other = {
+                name: [*cells, ROWS[name][7] if name != "p" else person]
+                for name, cells in other.items()
+            }
         tape: list[Any] = []
         apart = Fraction(0)
         for second, own in enumerate((rows, other)):
@@ -159,7 +178,9 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str) -> N
                 return output.copy()
 
             with so.Session(data) as session, watching(watch):
-                made = synthesize(plan, lambda statements: [session._engine.run(s) for s in statements])
+                made = synthesize(
+                    plan, lambda statements: [session._engine.run(s) for s in statements]
+                )
         assert len(made) > 0
         assert next(calls, None) is None
         assert apart <= plan.mu_squared
@@ -171,15 +192,23 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str) -> N
 def test_the_auditor_replays_it(unit: str) -> None:
     """All that differs between neighbours is in the mechanisms' inputs, no further than declared; two persons are caught."""
     rng = random.Random(unit)
-    lines = [(person, rng.randrange(3), rng.randrange(2)) for person in range(12) for _ in range(1 if unit == "row" else 3)]
+    lines = [
+        (person, rng.randrange(3), rng.randrange(2))
+        for person in range(12)
+        for _ in range(1 if unit == "row" else 3)
+    ]
 
     def made(rows: list[tuple[int, ...]]) -> str:
         columns = {name: {"type": "int", "min": 0, "max": 2, "nullable": False} for name in "ab"}
-        table = pa.table({name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate("pab")})
+        table = pa.table(
+            {name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate("pab")}
+        )
         bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2}
         data = so.Dataset(table, unit=unit, columns=columns, budget=so.Budget(1, 1e-6), **bounds)
         with so.Session(data) as session:
-            return session.synthesize(epsilon=1, rows=20, columns=["a", "b"], request_id="x").to_json()
+            return session.synthesize(
+                epsilon=1, rows=20, columns=["a", "b"], request_id="x"
+            ).to_json()
 
     without = [[line for line in lines if line[0] >= gone] for gone in (1, 2)]
     claim: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "neighbors": "unchecked", "tapes": 1}
@@ -223,7 +252,9 @@ def test_refused_before_anything_is_spent(asked: dict[str, Any], words: str) -> 
 def test_undeclared_limits_and_many_columns_are_refused() -> None:
     table = pa.table({"n": [1], "d": [date(2020, 1, 1)]})
     columns = {"n": {"type": "int"}, "d": {"type": "date"}}
-    with so.Session(so.Dataset(table, unit="row", columns=columns, budget=so.Budget(1, 1e-6))) as session:
+    with so.Session(
+        so.Dataset(table, unit="row", columns=columns, budget=so.Budget(1, 1e-6))
+    ) as session:
         for name in ("n", "d"):
             with pytest.raises(InvalidInput, match="must be declared"):
                 session.synthesize(epsilon=1, columns=[name])
@@ -235,7 +266,10 @@ def test_undeclared_limits_and_many_columns_are_refused() -> None:
 
 
 def test_empty_data_and_one_column() -> None:
-    nothing = {name: pa.array(cells[:0], pa.table(ROWS).schema.field(name).type) for name, cells in ROWS.items()}
+    nothing = {
+        name: pa.array(cells[:0], pa.table(ROWS).schema.field(name).type)
+        for name, cells in ROWS.items()
+    }
     data = so.Dataset(pa.table(nothing), unit="row", columns=COLUMNS, budget=so.Budget(9, 1e-6))
     with so.Session(data) as session:
         assert len(session.synthesize(epsilon=1, columns=["sex", "age"], rows=10)) == 10
@@ -247,7 +281,9 @@ def test_empty_data_and_one_column() -> None:
 
 def test_one_row_for_each_person_by_features() -> None:
     """Of rows that are made person by person nobody has more than one, so that no bound is needed; both sides of it."""
-    data = so.Dataset(pa.table(ROWS), unit="p", columns=COLUMNS, budget=so.Budget(60, 1e-6), max_rows=5)
+    data = so.Dataset(
+        pa.table(ROWS), unit="p", columns=COLUMNS, budget=so.Budget(60, 1e-6), max_rows=5
+    )
     with so.Session(data) as session:
         people = session.table("data").per_person(oldest=so.max("age"), visits=so.count())
         found = session.synthesize(people, epsilon=5)
@@ -266,5 +302,10 @@ def test_one_row_for_each_person_by_features() -> None:
         ):
             with pytest.raises(InvalidInput):
                 session.preview_synthesize(wrong, epsilon=5)
-        tables = session.marginals({"visits": "visits", "oldest": so.bucket("oldest", 100)}, ways=2, epsilon=2, table=people)
+        tables = session.marginals(
+            {"visits": "visits", "oldest": so.bucket("oldest", 100)},
+            ways=2,
+            epsilon=2,
+            table=people,
+        )
         assert abs(tables["visits"].values[2] - N // 2) < 60

@@ -9,7 +9,9 @@ from tools.docs_site.links import ROOT, dead_links
 
 
 def main() -> int:
-    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--clean"], cwd=ROOT)
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--clean"], cwd=ROOT
+    )
     if built.returncode:
         return built.returncode
     wrong = dead_links(ROOT / "build" / "site")

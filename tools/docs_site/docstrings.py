@@ -15,4 +15,6 @@ class Examples(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r"(?m)^(\s*)Example:\s*\n(?=\s*>>>)", r"\1Examples:\n", obj.docstring.value)
+            obj.docstring.value = re.sub(
+                r"(?m)^(\s*)Example:\s*\n(?=\s*>>>)", r"\1Examples:\n", obj.docstring.value
+            )

@@ -17,12 +17,16 @@ from markdown import Extension, Markdown
 __all__ = ["makeExtension"]
 
 _LETTER = "A-Za-zα-ωΑ-Ωℓ"
-_RAISED = re.compile(rf"(?<=[\w)\]|′″*∞}}])\^(?:(?P<open>\()|(?P<plain>[-−+]?(?:\d+(?:\.\d+)?|[{_LETTER}]+)′?))")
+_RAISED = re.compile(
+    rf"(?<=[\w)\]|′″*∞}}])\^(?:(?P<open>\()|(?P<plain>[-−+]?(?:\d+(?:\.\d+)?|[{_LETTER}]+)′?))"
+)
 _LOWERED = re.compile(
     rf"(?<![\w])(?P<base>[{_LETTER}]′?)_(?:(?P<open>[({{])|(?P<plain>[-−]?(?:\d+|∞|[{_LETTER}][{_LETTER}0-9]*)(?![\w(])))"
     rf"|(?<![\w])(?P<base1>[{_LETTER}])_(?P<plain1>[{_LETTER}0-9])(?=\()"
 )
-_LATEX = re.compile(r"(?<![\\\w$])\$(?P<block>\$)?(?P<latex>[^\s$](?:[^$\n]*[^\s$])?)\$(?(block)\$)(?![\w$])")
+_LATEX = re.compile(
+    r"(?<![\\\w$])\$(?P<block>\$)?(?P<latex>[^\s$](?:[^$\n]*[^\s$])?)\$(?(block)\$)(?![\w$])"
+)
 _BAR = re.compile(r"<mo[^>]*>(\||&#x0*7C;|∥|‖|&#x0*222[35];|&#x0*2016;|&#x0*2225;)</mo>")
 _PAIRS = {"(": ")", "{": "}"}
 
@@ -95,7 +99,9 @@ class _Latex(InlineProcessor):
         data: str,  # noqa: ARG002
     ) -> tuple[str, int, int]:
         made = convert(m["latex"], display="block" if m["block"] else "inline")
-        made = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)  # or browsers take it for an operator
+        made = _BAR.sub(
+            r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made
+        )  # or browsers take it for an operator
         return self.md.htmlStash.store(made), m.start(0), m.end(0)
 
 
@@ -104,7 +110,9 @@ class Formulas(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
         md.inlinePatterns.register(_Latex(md), "latex", 185)  # after `code` (190), before escapes
-        md.inlinePatterns.register(_Script(_RAISED, "sup", md), "raised", 75)  # after links, before emphasis
+        md.inlinePatterns.register(
+            _Script(_RAISED, "sup", md), "raised", 75
+        )  # after links, before emphasis
         md.inlinePatterns.register(_Script(_LOWERED, "sub", md), "lowered", 74)
 
 

@@ -17,7 +17,18 @@ _LINK = re.compile(
     r"(?P<before>!?\[[^]\[]*(?:\[[^]]*\][^]\[]*)*\]\()(?P<target>(?!https?:|mailto:|#)[^)#\s]+)(?P<fragment>#[^)\s]+)?\)"
 )
 _FENCED = re.compile(r"(^|\n)(\s*)(```+|~~~+).*?\n\2?\3[^\n]*", re.DOTALL)
-_CODE = (".py", ".cff", ".toml", ".yml", ".yaml", ".txt", ".json", "Makefile", "LICENSE", "Dockerfile")
+_CODE = (
+    ".py",
+    ".cff",
+    ".toml",
+    ".yml",
+    ".yaml",
+    ".txt",
+    ".json",
+    "Makefile",
+    "LICENSE",
+    "Dockerfile",
+)
 
 
 def _prose(text: str) -> Iterator[tuple[bool, str]]:
@@ -77,7 +88,9 @@ def rewritten(text: str, page: str, shown_as: str) -> str:
             raise ValueError(f"{page} links to {target}, which does not exist")
         if target.endswith(".py") and fragment:
             fragment = f"#__codelineno-0-{_line(target, fragment[1:])}"
-        return f"{found['before']}{os.path.relpath(in_site(target), Path(shown_as).parent)}{fragment})"
+        return (
+            f"{found['before']}{os.path.relpath(in_site(target), Path(shown_as).parent)}{fragment})"
+        )
 
     return "".join(_LINK.sub(one, part) if prose else part for prose, part in _prose(text))
 
@@ -97,7 +110,9 @@ class _Page(HTMLParser):
         elif tag == "link" and found.get("rel") in ("canonical", "prev", "next"):
             pass
         else:
-            self.loads |= {found[name] for name in ("src", "href", "srcset", "data") if name in found}
+            self.loads |= {
+                found[name] for name in ("src", "href", "srcset", "data") if name in found
+            }
 
 
 def dead_links(site: Path) -> list[str]:
@@ -114,7 +129,11 @@ def dead_links(site: Path) -> list[str]:
             if re.match(r"[a-z][a-z0-9+.-]*:|//", link) or not link:
                 continue
             path, _, place = link.partition("#")
-            there = (site / path.lstrip("/") if path.startswith("/") else file.parent / unquote(path)) if path else file
+            there = (
+                (site / path.lstrip("/") if path.startswith("/") else file.parent / unquote(path))
+                if path
+                else file
+            )
             there = Path(os.path.normpath(there))
             there = there / "index.html" if there.is_dir() else there
             if not there.exists():

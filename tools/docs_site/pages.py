@@ -16,7 +16,14 @@ from tools.docs_site.notebook import as_markdown
 import sordino
 from sordino import learn, local
 
-PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md", "benchmarks/README.md")
+PAGES = (
+    "README.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    "benchmarks/RESULTS.md",
+    "benchmarks/README.md",
+)
 ROOMS = {
     "session": "Sessions",
     "query": "Datasets and questions",
@@ -39,7 +46,9 @@ def _proofs() -> list[str]:
 
 
 def _title(path: str) -> str:
-    return next(line for line in (ROOT / path).read_text("utf-8").split("\n") if line.startswith("# "))[2:]
+    return next(
+        line for line in (ROOT / path).read_text("utf-8").split("\n") if line.startswith("# ")
+    )[2:]
 
 
 def _reference() -> dict[str, str]:
@@ -48,8 +57,12 @@ def _reference() -> dict[str, str]:
     for name, home in sordino._HOME.items():
         module, _, real = home.partition(":")
         homes[module.split(".")[0]].append((f"so.{name}", f"sordino.{module}.{real or name}"))
-    homes["learn"] += [(f"so.learn.{name}", f"sordino.learn.{home}.{name}") for name, home in learn._HOME.items()]
-    homes["local"] += [(f"so.local.{name}", getattr(local, name).__module__ + f".{name}") for name in local.__all__]
+    homes["learn"] += [
+        (f"so.learn.{name}", f"sordino.learn.{home}.{name}") for name, home in learn._HOME.items()
+    ]
+    homes["local"] += [
+        (f"so.local.{name}", getattr(local, name).__module__ + f".{name}") for name in local.__all__
+    ]
     assert set(homes) == set(ROOMS), set(homes) ^ set(ROOMS)
     pages = {}
     for room, title in ROOMS.items():
@@ -57,7 +70,9 @@ def _reference() -> dict[str, str]:
             f"::: {path}\n    options:\n      heading: {shown}\n      toc_label: {shown}\n      inherited_members: true\n"
             for shown, path in sorted(homes[room])
         ]
-        pages[f"reference/{room}.md"] = "\n".join([f"# {title}\n", "`import sordino as so`\n", *entries])
+        pages[f"reference/{room}.md"] = "\n".join(
+            [f"# {title}\n", "`import sordino as so`\n", *entries]
+        )
     pages["reference/audit.md"] = (
         "# Audits\n\n`so.audit(function, ...)` is `black_box`; the other checks are `so.audit.exact`, `.law`, `.replay`, "
         "`.training` and `.zoo`.\n\n"
@@ -69,12 +84,16 @@ def _reference() -> dict[str, str]:
     pages["reference/divergence.md"] = (
         "# Distances of finite laws\n\n::: sordino.privacy.divergence\n    options:\n      heading: so.divergence\n"
     )
-    pages["reference/errors.md"] = "# Errors\n\n::: sordino.errors\n    options:\n      heading: so.errors\n"
+    pages["reference/errors.md"] = (
+        "# Errors\n\n::: sordino.errors\n    options:\n      heading: so.errors\n"
+    )
     return pages
 
 
 def _audits() -> list[tuple[str, str]]:
-    found = {name: getattr(sordino.audit, name) for name in ("exact", "law", "replay", "training", "zoo")}
+    found = {
+        name: getattr(sordino.audit, name) for name in ("exact", "law", "replay", "training", "zoo")
+    }
     return [("__call__", "sampled.black_box.black_box")] + [
         (name, f"{function.__module__.removeprefix('sordino.audit.')}.{function.__name__}")
         for name, function in found.items()
@@ -96,7 +115,11 @@ def _nav(entry: Any, named: set[str]) -> Any:
     if isinstance(entry, dict):
         return {title: _nav(below, named) for title, below in entry.items()}
     if entry == "OTHERS":
-        return [name for path in sorted((ROOT / "docs").glob("*.md")) if (name := path.name) not in named]
+        return [
+            name
+            for path in sorted((ROOT / "docs").glob("*.md"))
+            if (name := path.name) not in named
+        ]
     if entry == "REFERENCE":
         return [f"reference/{room}.md" for room in (*ROOMS, "audit", "divergence", "errors")]
     if entry == "PROOFS":
@@ -130,7 +153,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     texts |= {path: _laid_out(texts[path], path) for path in _proofs()}
     for path, text in texts.items():
         made[in_site(path)] = rewritten(text, path, in_site(path))
-    documents = {str(p.relative_to(ROOT)): p.read_text("utf-8") for p in (ROOT / "docs").rglob("*.md")}
+    documents = {
+        str(p.relative_to(ROOT)): p.read_text("utf-8") for p in (ROOT / "docs").rglob("*.md")
+    }
     wanted = set[str]().union(*(targets(text, path) for path, text in (texts | documents).items()))
     for path in sorted(wanted):
         if in_site(path).startswith("source/"):
@@ -149,7 +174,9 @@ def _laid_out(text: str, path: str) -> str:
     text = re.sub(r"∎\n(?=\S)", "∎\n\n", text)
     beside = {p.name for p in (ROOT / path).parent.glob("*.md")} - {Path(path).name}
     return re.sub(
-        r"(?<![\w/`\[(.-])([a-z_]+\.md)(?![\w`\])])", lambda m: f"[{m[1]}]({m[1]})" if m[1] in beside else m[1], text
+        r"(?<![\w/`\[(.-])([a-z_]+\.md)(?![\w`\])])",
+        lambda m: f"[{m[1]}]({m[1]})" if m[1] in beside else m[1],
+        text,
     )
 
 

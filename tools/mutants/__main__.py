@@ -41,7 +41,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="mutants or rooms; all of them if none is named")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--own", action="store_true", help="only the tests that are named with each mutant")
+    parser.add_argument(
+        "--own", action="store_true", help="only the tests that are named with each mutant"
+    )
     arguments = parser.parse_args()
     mutants, start = _chosen(arguments.names), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sordino-source-") as folder:

@@ -63,7 +63,9 @@ def _place(symbol: str, text: str) -> tuple[int, int]:
     """Where a function or a class starts in its file, and where it ends."""
     inside: ast.AST = ast.parse(text)
     for name in symbol.split("."):
-        found = [node for node in ast.iter_child_nodes(inside) if getattr(node, "name", None) == name]
+        found = [
+            node for node in ast.iter_child_nodes(inside) if getattr(node, "name", None) == name
+        ]
         if len(found) != 1:
             raise ValueError(f"{symbol} is there {len(found)} times")
         (inside,) = found
@@ -77,7 +79,13 @@ def _pattern(code: str) -> re.Pattern[str]:
     words = re.findall(r"\w+|[^\w\s]", re.sub(r",(\s*[)\]}])", r"\1", code))
     parts = [re.escape(words[0])]
     for before, word in pairwise(words):
-        parts.append(r"\s*,?\s*" if word in ")]}" else r"\s+" if (before + word).replace("_", "a").isalnum() else r"\s*")
+        parts.append(
+            r"\s*,?\s*"
+            if word in ")]}"
+            else r"\s+"
+            if (before + word).replace("_", "a").isalnum()
+            else r"\s*"
+        )
         parts.append(re.escape(word))
     return re.compile("".join(parts))
 
@@ -89,5 +97,7 @@ def load(folder: Path = _LISTS) -> tuple[Mutant, ...]:
         entries = tomllib.loads(path.read_text())
         wider = tuple(entries.pop("wider"))
         for name, entry in entries.items():
-            found.append(Mutant(name, path.stem, tests=tuple(entry.pop("tests")), wider=wider, **entry))
+            found.append(
+                Mutant(name, path.stem, tests=tuple(entry.pop("tests")), wider=wider, **entry)
+            )
     return tuple(found)

@@ -30,7 +30,9 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 def _row(outcome: Outcome) -> str:
     mutant, test = outcome.mutant, outcome.test.removeprefix("tests/").split("[")[0]
     by = f"`{test}`" if test else mutant.equivalent
-    status = outcome.status if outcome.stage in ("", "own") else f"{outcome.status} ({outcome.stage})"
+    status = (
+        outcome.status if outcome.stage in ("", "own") else f"{outcome.status} ({outcome.stage})"
+    )
     return f"| {mutant.name} | `{mutant.file}` | {mutant.harm} | {status} | {by} | {outcome.seconds:.0f} |"
 
 

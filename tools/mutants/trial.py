@@ -67,7 +67,12 @@ def _run(root: Path, tests: Sequence[str], limit: float) -> tuple[int | None, di
     command += [f"--deselect={test}" for test in _TEXT_TESTS] + list(tests)
     room = root / "tmp"
     room.mkdir(exist_ok=True)
-    told = {"PYTHONPATH": root / "src", "TMPDIR": room, witness.PACKAGE: root / PACKAGE, witness.NOTE: note}
+    told = {
+        "PYTHONPATH": root / "src",
+        "TMPDIR": room,
+        witness.PACKAGE: root / PACKAGE,
+        witness.NOTE: note,
+    }
     with (root / "output.txt").open("w") as output:
         process = subprocess.Popen(
             command,
@@ -93,14 +98,18 @@ def trial(mutant: Mutant, source: Path, limit: float, *, own: bool = False) -> O
 
     With `own` only its own tests.
     """
-    stages = (("own", mutant.tests), ("room", mutant.wider), ("auditor", AUDITOR))[: 1 if own else 3]
+    stages = (("own", mutant.tests), ("room", mutant.wider), ("auditor", AUDITOR))[
+        : 1 if own else 3
+    ]
     start = time.monotonic()
 
     def outcome(status: str, note: dict[str, str], stage: str) -> Outcome:
         seconds = time.monotonic() - start
         return Outcome(mutant, status, seconds, note.get("test", ""), note.get("error", ""), stage)
 
-    with tempfile.TemporaryDirectory(prefix="sordino-mutant-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="sordino-mutant-", ignore_cleanup_errors=True
+    ) as folder:
         root = Path(folder)
         snapshot(root, source)
         mutant.plant(root)
@@ -121,7 +130,9 @@ def trial(mutant: Mutant, source: Path, limit: float, *, own: bool = False) -> O
 
 def passing(tests: Sequence[str], source: Path, limit: float) -> str:
     """Run tests of the package as it is; which one fails, or nothing."""
-    with tempfile.TemporaryDirectory(prefix="sordino-baseline-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="sordino-baseline-", ignore_cleanup_errors=True
+    ) as folder:
         root = Path(folder)
         snapshot(root, source)
         code, note = _run(root, tests, limit)

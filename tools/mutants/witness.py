@@ -23,4 +23,6 @@ def pytest_exception_interact(node: Any, call: pytest.CallInfo[Any]) -> None:
     note = Path(os.environ[NOTE])
     if call.excinfo is not None and not note.exists():
         inside = not isinstance(node, pytest.Collector)
-        note.write_text(json.dumps({"test": node.nodeid, "error": call.excinfo.type.__name__, "inside": inside}))
+        note.write_text(
+            json.dumps({"test": node.nodeid, "error": call.excinfo.type.__name__, "inside": inside})
+        )

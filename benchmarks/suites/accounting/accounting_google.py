@@ -5,7 +5,14 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from benchmarks.suites.accounting.settings import DELTAS, PLANS, TRAINING, Part, Plan, answer_and_time
+from benchmarks.suites.accounting.settings import (
+    DELTAS,
+    PLANS,
+    TRAINING,
+    Part,
+    Plan,
+    answer_and_time,
+)
 from benchmarks.timing import row
 from dp_accounting import dp_event, pld, rdp
 
@@ -16,7 +23,9 @@ ACCOUNTANTS: tuple[tuple[str, Callable[[], Any]], ...] = (
 
 
 def event(part: Part) -> Any:
-    plain = {"Laplace": dp_event.LaplaceDpEvent, "Gaussian": dp_event.GaussianDpEvent}[part.noise](float(part.scale))
+    plain = {"Laplace": dp_event.LaplaceDpEvent, "Gaussian": dp_event.GaussianDpEvent}[part.noise](
+        float(part.scale)
+    )
     one = plain if part.rate == 1 else dp_event.PoissonSampledDpEvent(float(part.rate), plain)
     return dp_event.SelfComposedDpEvent(one, part.uses) if part.uses > 1 else one
 

@@ -21,7 +21,9 @@ def measurement(part: Part) -> Any:
 
 def epsilon(plan: Plan, delta: float) -> float:
     measurements = [one for part in plan.parts for one in [measurement(part)] * part.uses]
-    return float(dp.c.make_zCDP_to_approxDP(dp.c.make_composition(measurements)).map(1).epsilon(delta=delta))
+    return float(
+        dp.c.make_zCDP_to_approxDP(dp.c.make_composition(measurements)).map(1).epsilon(delta=delta)
+    )
 
 
 for delta in DELTAS:

@@ -55,9 +55,17 @@ def section(rows: list[Row]) -> str:
 
 def targets(rows: list[Row]) -> Iterator[list[str]]:
     every = len(PLANS) * len(DELTAS)
-    ours = [away for row in of_part(rows, "epsilon", tool="Sordino") if (away := excess(rows, row)) is not None]
+    ours = [
+        away
+        for row in of_part(rows, "epsilon", tool="Sordino")
+        if (away := excess(rows, row)) is not None
+    ]
     slower = {
-        clock: [ratio for row in of_part(rows, "epsilon", tool=PLD) if (ratio := speed(rows, row, clock)) is not None]
+        clock: [
+            ratio
+            for row in of_part(rows, "epsilon", tool=PLD)
+            if (ratio := speed(rows, row, clock)) is not None
+        ]
         for clock in ("value", "processor")
     }
     pairs = [(ours, peer) for ours, peer in _training_pairs(rows) if ours and peer]
@@ -66,39 +74,91 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
     large = of_part(rows, "large", tool="Sordino")
     seconds, gigabytes = [row["value"] for row in large], [row["bytes"] / 1e9 for row in large]
     asked: tuple[
-        tuple[str, list[float], int, Callable[[list[float]], float], str, Callable[[Any, Any], bool], float, Any], ...
+        tuple[
+            str,
+            list[float],
+            int,
+            Callable[[list[float]], float],
+            str,
+            Callable[[Any, Any], bool],
+            float,
+            Any,
+        ],
+        ...,
     ] = (
         ("upper end above the reference", ours, every, max, "≤ 0.1 %", le, 0.001, percent),
         ("upper end never below the reference", ours, every, min, "≥ 0", ge, 0, percent),
         (f"time of {PLD} over Sordino's", slower["value"], every, min, "≥ 5x", ge, FASTER, times),
         ("the same in processor time", slower["processor"], every, min, "≥ 5x", ge, FASTER, times),
         ("training: certified width", widths, len(TRAINING), max, "≤ 0.1 %", le, 0.001, percent),
-        (f"training: processor time of {PLD} over Sordino's", ahead, len(TRAINING), min, "> 1x", gt, 1, times),
+        (
+            f"training: processor time of {PLD} over Sordino's",
+            ahead,
+            len(TRAINING),
+            min,
+            "> 1x",
+            gt,
+            1,
+            times,
+        ),
         ("10,000 different losses, time", seconds, 1, max, "< 30 s", lt, 30, duration),
-        ("10,000 different losses, peak memory", gigabytes, 1, max, "< 2 GB", lt, 2, lambda value: f"{value:.2f} GB"),
+        (
+            "10,000 different losses, peak memory",
+            gigabytes,
+            1,
+            max,
+            "< 2 GB",
+            lt,
+            2,
+            lambda value: f"{value:.2f} GB",
+        ),
     )
     for name, found, count, worst, text, compare, bound, show in asked:
         figure = show(worst(found)) if found else "not measured"
         met = sum(bool(compare(value, bound)) for value in found)
         tally = f", {met} of {count} within" if count > 1 else ""
         yield [name, text, figure + tally, mark(met == count)]
-    unsafe = sorted({row["tool"] for row, end, _ in _too_low(rows) if end == "epsilon" and row["tool"] != "Sordino"})
+    unsafe = sorted(
+        {
+            row["tool"]
+            for row, end, _ in _too_low(rows)
+            if end == "epsilon" and row["tool"] != "Sordino"
+        }
+    )
     yield ["peers whose bound lies below the reference", "", ", ".join(unsafe) or "none", ""]
 
 
 def percent(value: float) -> str:
-    return "0 %" if abs(value) < 1e-11 else f"{100 * value:+.0f} %" if abs(value) >= 0.1 else f"{100 * value:+.2g} %"
+    return (
+        "0 %"
+        if abs(value) < 1e-11
+        else f"{100 * value:+.0f} %"
+        if abs(value) >= 0.1
+        else f"{100 * value:+.2g} %"
+    )
 
 
 def _tables(rows: list[Row], delta: float) -> Iterator[str]:
     epsilons, durations = [], []
     for plan in PLANS:
         reference = one(rows, "reference", case=plan.name, delta=delta)
-        kind = "closed form" if all(part.noise == "Gaussian" and part.rate == 1 for part in plan.parts) else "certified"
-        known = f"{reference['lower']:.6f} to {reference['value']:.6f}, {kind}" if reference else "no figure"
+        kind = (
+            "closed form"
+            if all(part.noise == "Gaussian" and part.rate == 1 for part in plan.parts)
+            else "certified"
+        )
+        known = (
+            f"{reference['lower']:.6f} to {reference['value']:.6f}, {kind}"
+            if reference
+            else "no figure"
+        )
         found = [one(rows, "epsilon", tool=tool, case=plan.name, delta=delta) for tool in TOOLS]
-        epsilons.append([plan.name, known, *(_epsilon(rows, row) if row else "no figure" for row in found)])
-        durations.append([plan.name, *(_duration(rows, row) if row else "no figure" for row in found)])
+        epsilons.append(
+            [plan.name, known, *(_epsilon(rows, row) if row else "no figure" for row in found)]
+        )
+        durations.append(
+            [plan.name, *(_duration(rows, row) if row else "no figure" for row in found)]
+        )
     yield f"### δ = {delta:g}: ε\n"
     yield table(["", "reference", *TOOLS], epsilons)
     yield f"### δ = {delta:g}: time, and its ratio to Sordino's\n"
@@ -106,7 +166,10 @@ def _tables(rows: list[Row], delta: float) -> Iterator[str]:
     failed = [row for row in failures(rows, delta=delta) if row.get("part") != "large"]
     if failed:
         yield "No figure:\n"
-        yield table(["", "why"], ([f"{row['tool']}, {row.get('case', 'all')}", row["error"]] for row in failed))
+        yield table(
+            ["", "why"],
+            ([f"{row['tool']}, {row.get('case', 'all')}", row["error"]] for row in failed),
+        )
 
 
 def _epsilon(rows: list[Row], row: Row) -> str:
@@ -119,7 +182,11 @@ def _epsilon(rows: list[Row], row: Row) -> str:
 def _duration(rows: list[Row], row: Row) -> str:
     ratio = speed(rows, row, "value")
     fewer = f" ({row['runs']})" if row["runs"] < 5 else ""
-    return duration(row["value"]) + fewer + (f", {times(ratio)}" if ratio and row["tool"] != "Sordino" else "")
+    return (
+        duration(row["value"])
+        + fewer
+        + (f", {times(ratio)}" if ratio and row["tool"] != "Sordino" else "")
+    )
 
 
 def _beside(rows: list[Row]) -> str:
@@ -128,7 +195,9 @@ def _beside(rows: list[Row]) -> str:
         wall, processor = speed(rows, row, "value"), speed(rows, row, "processor")
         if wall is not None and processor is not None:
             verdict = mark(min(wall, processor) >= FASTER)
-            lines.append([f"{row['case']}, δ = {row['delta']:g}", times(wall), times(processor), verdict])
+            lines.append(
+                [f"{row['case']}, δ = {row['delta']:g}", times(wall), times(processor), verdict]
+            )
     return table(["", "time", "processor time", f"at least {FASTER}x by both"], lines)
 
 
@@ -143,7 +212,12 @@ def _too_low(rows: list[Row]) -> Iterator[tuple[Row, str, float]]:
 def _below(rows: list[Row]) -> str:
     words = {"epsilon": "bound", "estimate": "estimate"}
     lines = [
-        [f"{row['tool']}, {row['case']}, δ = {row['delta']:g}", words[end], f"{row[end]:.6f}", percent(away)]
+        [
+            f"{row['tool']}, {row['case']}, δ = {row['delta']:g}",
+            words[end],
+            f"{row[end]:.6f}",
+            percent(away),
+        ]
         for row, end, away in _too_low(rows)
     ]
     return table(["", "what", "ε", "from the lower end"], lines) if lines else "None.\n"
@@ -152,7 +226,10 @@ def _below(rows: list[Row]) -> str:
 def _training_pairs(rows: list[Row]) -> Iterator[tuple[Row | None, Row | None]]:
     """Sordino's row and dp-accounting's of each case."""
     for plan, delta in TRAINING:
-        ours, peer = (one(rows, "training", tool=tool, case=plan.name, delta=delta) for tool in ("Sordino", PLD))
+        ours, peer = (
+            one(rows, "training", tool=tool, case=plan.name, delta=delta)
+            for tool in ("Sordino", PLD)
+        )
         yield ours, peer
 
 
@@ -167,15 +244,32 @@ def _training(rows: list[Row]) -> str:
         clocks = [duration(ours["processor"]), times(peer["processor"] / ours["processor"])]
         ends = f"{ours['lower']:.5g} to {ours['epsilon']:.5g}"
         lines.append([name, ends, percent(ours["epsilon"] / ours["lower"] - 1), theirs, *clocks])
-    return table(["", "Sordino's ε", "width", f"{PLD}'s", "Sordino's processor time", f"{PLD} over it"], lines)
+    return table(
+        ["", "Sordino's ε", "width", f"{PLD}'s", "Sordino's processor time", f"{PLD} over it"],
+        lines,
+    )
 
 
 def _large(rows: list[Row]) -> str:
     lines = []
     for row in of_part(rows, "large"):
         clocks = [duration(row[clock]) for clock in ("value", "processor", "build")]
-        lines.append([row["case"], f"{row['lower']:.4f} to {row['epsilon']:.4f}", *clocks, f"{row['bytes'] / 1e9:.2f} GB"])
+        lines.append(
+            [
+                row["case"],
+                f"{row['lower']:.4f} to {row['epsilon']:.4f}",
+                *clocks,
+                f"{row['bytes'] / 1e9:.2f} GB",
+            ]
+        )
     failed = [row for row in rows if "error" in row and row.get("part") == "large"]
     lines += [[row["case"], f"no figure: {row['error']}", "", "", "", ""] for row in failed]
-    header = ["Sordino, one run", "ε at δ = 1e-06", "time", "processor time", "of it adding up the losses", "peak memory"]
+    header = [
+        "Sordino, one run",
+        "ε at δ = 1e-06",
+        "time",
+        "processor time",
+        "of it adding up the losses",
+        "peak memory",
+    ]
     return table(header, lines)

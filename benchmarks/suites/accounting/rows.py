@@ -8,7 +8,11 @@ TOOLS = ("Sordino", "dp-accounting PLD", "prv-accountant", "dp-accounting RDP", 
 
 def of_part(rows: list[Row], part: str, **wanted: object) -> list[Row]:
     """The measurements of one part with these fields, failures left out."""
-    return [row for row in rows if row.get("part") == part and "value" in row and wanted.items() <= row.items()]
+    return [
+        row
+        for row in rows
+        if row.get("part") == part and "value" in row and wanted.items() <= row.items()
+    ]
 
 
 def failures(rows: list[Row], **wanted: object) -> list[Row]:

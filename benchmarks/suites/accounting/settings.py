@@ -33,7 +33,9 @@ class Plan(NamedTuple):
 
 
 COUNTS = (10, 100, 1000, 10_000)
-MIXED = tuple(Part("Laplace", 20 + i) for i in range(50)) + tuple(Part("Gaussian", 15 + i) for i in range(50))
+MIXED = tuple(Part("Laplace", 20 + i) for i in range(50)) + tuple(
+    Part("Gaussian", 15 + i) for i in range(50)
+)
 PLANS = (
     *(Plan(f"{k:,} Laplace", (Part("Laplace", 10, k),)) for k in COUNTS),
     *(Plan(f"{k:,} Gaussian", (Part("Gaussian", 10, k),)) for k in COUNTS),
@@ -49,7 +51,10 @@ RUNS_OF_TRAINING = (
 TRAINING_DELTAS = (1e-5, 1e-9, 1e-20, 1e-40, 1e-80)
 TRAINING = tuple(
     (
-        Plan(f"scale {scale}, rate {rate}, {steps:,} steps", (Part("Gaussian", Fraction(scale), steps, Fraction(rate)),)),
+        Plan(
+            f"scale {scale}, rate {rate}, {steps:,} steps",
+            (Part("Gaussian", Fraction(scale), steps, Fraction(rate)),),
+        ),
         delta,
     )
     for scale, rate, steps in RUNS_OF_TRAINING
@@ -78,7 +83,12 @@ def answer_and_time(call: Callable[[], T], delta: float, plan: Plan) -> tuple[T,
         _, *times = _run(call)
         sample.append(times)
     walls, processors = zip(*sample, strict=True)
-    fields = {"value": median(walls), "processor": median(processors), "low": min(walls), "high": max(walls)}
+    fields = {
+        "value": median(walls),
+        "processor": median(processors),
+        "low": min(walls),
+        "high": max(walls),
+    }
     return answer, {**fields, "runs": len(sample)}
 
 

@@ -2,7 +2,14 @@
 
 from functools import partial
 
-from benchmarks.suites.accounting.settings import DELTAS, PLANS, TRAINING, Part, Plan, answer_and_time
+from benchmarks.suites.accounting.settings import (
+    DELTAS,
+    PLANS,
+    TRAINING,
+    Part,
+    Plan,
+    answer_and_time,
+)
 from benchmarks.timing import row
 
 import sordino as so

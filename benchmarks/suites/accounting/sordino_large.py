@@ -17,5 +17,10 @@ with row("large", f"{N:,} different Laplace", delta=DELTA, runs=1) as fields:
     fields["build"] = perf_counter() - start
     assert isinstance(plan, Total)
     found = plan.epsilon_bounds(DELTA)
-    fields.update(value=perf_counter() - start, processor=process_time() - cpu, lower=found.lower, epsilon=found.upper)
+    fields.update(
+        value=perf_counter() - start,
+        processor=process_time() - cpu,
+        lower=found.lower,
+        epsilon=found.upper,
+    )
     fields["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

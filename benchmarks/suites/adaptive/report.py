@@ -32,7 +32,10 @@ def section(rows: list[Row]) -> str:
         "### How many questions a sample bears\n",
         table(["rows, all answers within", *METHODS], _bears(rows)),
         f"### Time of one answer about {ROWS:,} rows\n",
-        table(["question", "time"], ([row["case"], duration(row["value"] / 1e3)] for row in _of(rows, "time"))),
+        table(
+            ["question", "time"],
+            ([row["case"], duration(row["value"] / 1e3)] for row in _of(rows, "time")),
+        ),
         *(f"**{row.get('case', '')} {row['error']}**\n" for row in rows if "error" in row),
     )
     return "\n".join(parts)
@@ -46,10 +49,18 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
     runs = _of(rows, "attack")
     full = len(runs) == RUNS
     kept, broken = (sum(test(row) for row in runs) for test in (_kept, _broken))
-    worst, best = max((row["value"] for row in runs), default=1.0), min((row["exact"] for row in runs), default=0.0)
+    worst, best = (
+        max((row["value"] for row in runs), default=1.0),
+        min((row["exact"] for row in runs), default=0.0),
+    )
     promise = runs[0]["promised"] if runs else 0.0
     found = f"{kept} of {len(runs)}: worst error {worst:.4f}, promised {promise:.4f}"
-    yield ["our promise holds against the attack", f"{RUNS} of {RUNS}", found, mark(full and kept == RUNS)]
+    yield [
+        "our promise holds against the attack",
+        f"{RUNS} of {RUNS}",
+        found,
+        mark(full and kept == RUNS),
+    ]
     found = f"{broken} of {len(runs)}: least error {best:.4f}"
     yield ["exact answers break it", f"{RUNS} of {RUNS}", found, mark(full and broken == RUNS)]
 
@@ -71,7 +82,10 @@ def _promises(rows: list[Row]) -> Iterator[list[str]]:
 def _bears(rows: list[Row]) -> Iterator[list[str]]:
     found = {(row["rows"], row["within"], row["case"]): row["value"] for row in _of(rows, "bears")}
     for n, within in dict.fromkeys((n, within) for n, within, _ in found):
-        yield [f"{n:,}, {within:g}", *(_many(found[n, within, m]) if (n, within, m) in found else "" for m in METHODS)]
+        yield [
+            f"{n:,}, {within:g}",
+            *(_many(found[n, within, m]) if (n, within, m) in found else "" for m in METHODS),
+        ]
 
 
 def _many(count: int) -> str:
@@ -82,21 +96,39 @@ def _many(count: int) -> str:
 def chart(rows: list[Row]) -> Any:
     """What each argument promises, by number of questions, and what the attack did to exact answers and to ours."""
     promises = [
-        {"method": row["case"], "questions": row["questions"], "value": row["value"]} for row in _of(rows, "promise")
+        {"method": row["case"], "questions": row["questions"], "value": row["value"]}
+        for row in _of(rows, "promise")
     ]
     attacks = [
         {"questions": row["questions"], "value": row[name], "who": who}
         for row in _of(rows, "attack")
         for name, who in (("exact", "exact answers"), ("value", "our answers"))
     ]
-    x = alt.X("questions:Q", title="questions", scale=alt.Scale(type="log"), axis=alt.Axis(values=list(SIZES), format=",d"))
-    y = alt.Y("value:Q", title="error on the population", scale=alt.Scale(type="log", domain=[0.003, 1]))
-    colour = alt.Color("method:N", title="promised by", scale=alt.Scale(domain=list(METHODS), range=list(COLOURS)))
-    lines = alt.Chart(alt.Data(values=promises)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    shape = alt.Shape("who:N", title=f"{RUNS} attacks on", scale=alt.Scale(range=["cross", "circle"]))
+    x = alt.X(
+        "questions:Q",
+        title="questions",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(values=list(SIZES), format=",d"),
+    )
+    y = alt.Y(
+        "value:Q", title="error on the population", scale=alt.Scale(type="log", domain=[0.003, 1])
+    )
+    colour = alt.Color(
+        "method:N", title="promised by", scale=alt.Scale(domain=list(METHODS), range=list(COLOURS))
+    )
+    lines = (
+        alt.Chart(alt.Data(values=promises)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    )
+    shape = alt.Shape(
+        "who:N", title=f"{RUNS} attacks on", scale=alt.Scale(range=["cross", "circle"])
+    )
     dots = (
-        alt.Chart(alt.Data(values=attacks)).mark_point(size=36, color="#24292f", opacity=0.35).encode(x=x, y=y, shape=shape)
+        alt.Chart(alt.Data(values=attacks))
+        .mark_point(size=36, color="#24292f", opacity=0.35)
+        .encode(x=x, y=y, shape=shape)
     )
     heading = alt.TitleParams(f"Error on the population, {ROWS:,} rows: promised, and under attack", anchor="start",
                               fontSize=16, offset=14)  # fmt: skip
-    return (lines + dots).properties(width=560, height=340, title=heading, padding=20, background="white")
+    return (lines + dots).properties(
+        width=560, height=340, title=heading, padding=20, background="white"
+    )

@@ -34,7 +34,9 @@ class Row:
 
 def _row(name: str, fields: dict[str, Any]) -> Row:
     logistic, network = fields.pop("logistic", None), fields.pop("network", None)
-    why = f"It needs epsilon {fields['truth']:g}{' or more' if fields.get('broken') else ' at most'}."
+    why = (
+        f"It needs epsilon {fields['truth']:g}{' or more' if fields.get('broken') else ' at most'}."
+    )
     title = {"title": f"Reference row {name}", "why": why, "samples": 20_000_000}
     return Row(read_specimen(f"reference-{name}", {**fields, **title}), logistic, network)
 

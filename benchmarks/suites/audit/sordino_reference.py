@@ -17,8 +17,17 @@ def main() -> None:
         with row("reference", known.specimen.name.removeprefix("reference-"), **listed) as fields:
             start = perf_counter()
             report = audited(known.specimen, samples=RUNS, confidence=CONFIDENCE)
-            fields |= {"value": report.epsilon_lower, "claim": report.epsilon, "broken": known.specimen.broken, "runs": RUNS}
-            fields |= {"seconds": perf_counter() - start, "verdict": str(report.verdict), "witness": report.witness}
+            fields |= {
+                "value": report.epsilon_lower,
+                "claim": report.epsilon,
+                "broken": known.specimen.broken,
+                "runs": RUNS,
+            }
+            fields |= {
+                "seconds": perf_counter() - start,
+                "verdict": str(report.verdict),
+                "witness": report.witness,
+            }
 
 
 if __name__ == "__main__":

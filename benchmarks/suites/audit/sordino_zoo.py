@@ -15,7 +15,12 @@ def main() -> None:
     share = 1 - (1 - CONFIDENCE) / len(SPECIMENS)
     for specimen in SPECIMENS:
         truth = specimen.truth if math.isfinite(specimen.truth) else None
-        known = {"broken": specimen.broken, "claim": specimen.epsilon, "delta": specimen.delta, "truth": truth}
+        known = {
+            "broken": specimen.broken,
+            "claim": specimen.epsilon,
+            "delta": specimen.delta,
+            "truth": truth,
+        }
         with row("zoo", specimen.name, **known) as fields:
             start = perf_counter()
             report = audited(specimen, confidence=share)

@@ -22,13 +22,19 @@ SPACE = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_dista
 def quantile(level: float, epsilon: float) -> Any:
     def made(scale: float) -> Any:
         score = SPACE >> dp.t.then_quantile_score_candidates(CANDIDATES, alpha=level)
-        return score >> dp.m.then_noisy_max(dp.max_divergence(), scale=scale, negate=True) >> (lambda at: CANDIDATES[at])
+        return (
+            score
+            >> dp.m.then_noisy_max(dp.max_divergence(), scale=scale, negate=True)
+            >> (lambda at: CANDIDATES[at])
+        )
 
     return dp.binary_search_chain(made, d_in=1, d_out=epsilon, bounds=(1e-6, 1e6))
 
 
 def laplace(transformed: Any, epsilon: float) -> Any:
-    return dp.binary_search_chain(lambda s: transformed >> dp.m.then_laplace(scale=s), 1, epsilon, bounds=(1e-9, 1e15))
+    return dp.binary_search_chain(
+        lambda s: transformed >> dp.m.then_laplace(scale=s), 1, epsilon, bounds=(1e-9, 1e15)
+    )
 
 
 def opened(case: str, data: list[float]) -> Callable[[], float]:

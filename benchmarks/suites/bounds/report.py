@@ -34,10 +34,19 @@ WHY_LESS = """
 
 
 def section(rows: list[Row]) -> str:
-    known = {(row["tool"], row["case"], row["shape"], row["rows"]): row for row in rows if "rmse" in row}
-    parts = [HOW_TO_READ.lstrip(), "### Target\n", table(["target", "asked", "measured", "verdict"], _targets(known))]
+    known = {
+        (row["tool"], row["case"], row["shape"], row["rows"]): row for row in rows if "rmse" in row
+    }
+    parts = [
+        HOW_TO_READ.lstrip(),
+        "### Target\n",
+        table(["target", "asked", "measured", "verdict"], _targets(known)),
+    ]
     for case in ("sum", "mean"):
-        parts += [f"### {case.capitalize()}\n", table(["numbers", "rows", "Sordino", *PEERS], _lines(known, case))]
+        parts += [
+            f"### {case.capitalize()}\n",
+            table(["numbers", "rows", "Sordino", *PEERS], _lines(known, case)),
+        ]
     parts.append(WHY_LESS.lstrip())
     parts += [f"**{row['tool']}, {row.get('case', '')} of {row.get('shape', '')}: {row['error']}**\n"
               for row in rows if "error" in row]  # fmt: skip
@@ -72,7 +81,11 @@ def _lines(known: dict[Any, Row], case: str) -> Iterator[list[str]]:
         line = [shape, f"{size:,}", f"{ours['rmse']:.3g} ({ours['median']:.3g})"]
         for tool in PEERS:
             row = known.get((tool, case, shape, size))
-            ratio = "" if row is None else f"{times(row['rmse'] / ours['rmse'])} ({times(row['median'] / ours['median'])})"
+            ratio = (
+                ""
+                if row is None
+                else f"{times(row['rmse'] / ours['rmse'])} ({times(row['median'] / ours['median'])})"
+            )
             line.append(ratio)
         yield line
 
@@ -87,4 +100,8 @@ def chart(rows: list[Row]) -> alt.FacetChart:
         color=alt.Color("tool:N", title=None),
         shape=alt.Shape("tool:N", title=None),
     )
-    return drawn.properties(width=420).facet(column=alt.Column("case:N", title=None)).resolve_scale(x="independent")
+    return (
+        drawn.properties(width=420)
+        .facet(column=alt.Column("case:N", title=None))
+        .resolve_scale(x="independent")
+    )

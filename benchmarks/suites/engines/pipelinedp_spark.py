@@ -16,9 +16,16 @@ COUNT, SUM = pdp.Metrics.COUNT, pdp.Metrics.SUM
 def main() -> None:
     make()
     spark = peers_spark()
-    frame, few = (spark.read.parquet(str(place)).select("patient", "ward", "cost") for place in (VISITS, FEW_VISITS))
+    frame, few = (
+        spark.read.parquet(str(place)).select("patient", "ward", "cost")
+        for place in (VISITS, FEW_VISITS)
+    )
     ask(spark.sparkContext, few, [COUNT, SUM], WARDS)
-    for name, metrics, keys in (("count", [COUNT], ["all"]), ("sum", [SUM], ["all"]), ("group by", [COUNT, SUM], WARDS)):
+    for name, metrics, keys in (
+        ("count", [COUNT], ["all"]),
+        ("sum", [SUM], ["all"]),
+        ("group by", [COUNT, SUM], WARDS),
+    ):
         with row("Spark", name, rows=ROWS) as fields:
             call = partial(ask, spark.sparkContext, frame, metrics, keys)
             fields.update(*measure_in_turn(call, runs=1))

@@ -39,21 +39,29 @@ def declared() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         engine = sqlalchemy.create_engine(f"sqlite:///{Path(folder) / 'stand-in.db'}")
         with engine.begin() as connection:
-            connection.execute(sqlalchemy.text("CREATE TABLE visits (patient BIGINT, cost FLOAT, ward TEXT)"))
+            connection.execute(
+                sqlalchemy.text("CREATE TABLE visits (patient BIGINT, cost FLOAT, ward TEXT)")
+            )
             values = ", ".join(f"({i}, {10.0 * i}, '{WARDS[i % len(WARDS)]}')" for i in range(100))
             connection.execute(sqlalchemy.text(f"INSERT INTO visits VALUES {values}"))
         dataset = Dataset.from_database("d", engine, None, False, None)
         engine.dispose()
     path = dataset.relations()[0][0]
     schema, name = path[-2] if len(path) > 2 else None, path[-1]
-    return dataset.with_range(schema, name, "cost", 0.0, 5000.0).with_possible_values(schema, name, "ward", WARDS)
+    return dataset.with_range(schema, name, "cost", 0.0, 5000.0).with_possible_values(
+        schema, name, "ward", WARDS
+    )
 
 
 def ask(dataset: Any, connection: Any, query: str) -> list[Any]:
     try:
         private = dataset.relation(query.replace(" AS n", " AS n_").replace(" AS s", " AS s_"))
         private = private.rewrite_with_differential_privacy(
-            dataset, [("visits", [], "patient")], {"epsilon": EPSILON, "delta": DELTA}, MAX_ROWS, 1.0
+            dataset,
+            [("visits", [], "patient")],
+            {"epsilon": EPSILON, "delta": DELTA},
+            MAX_ROWS,
+            1.0,
         )
         text = private.relation().to_query()
     except BaseException as error:  # a panic of its Rust core is no Exception

@@ -11,7 +11,16 @@ TITLE = "Engines: questions where the data are"
 FIXED = ", fixed cost"
 MOST = {"PostgreSQL": 50, "Spark": 2000}
 """What a question on a tiny table may cost, in milliseconds."""
-PEERS = ["tool", "engine, question", "time", "over ours", "with bias", "processor", "over ours", "with bias"]
+PEERS = [
+    "tool",
+    "engine, question",
+    "time",
+    "over ours",
+    "with bias",
+    "processor",
+    "over ours",
+    "with bias",
+]
 LEAST = {"Qrlew": 1, "Tumult": 3, "PipelineDP": 3}
 """How many times a question's time a peer should take at least."""
 
@@ -36,7 +45,10 @@ def section(rows: list[Row]) -> str:
         "### Beside peers on the same engine\n",
         table(PEERS, _peers(rows)),
         "### Fixed cost of a question\n",
-        table(["engine, question", "time"], ([_name(r), duration(r["value"] / 1e3)] for r in _fixed(rows))),
+        table(
+            ["engine, question", "time"],
+            ([_name(r), duration(r["value"] / 1e3)] for r in _fixed(rows)),
+        ),
         *(f"**{row['error']}**\n" for row in rows if "error" in row),
     )
     return "\n".join(parts)
@@ -58,13 +70,25 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
     for engine in dict.fromkeys(row["part"] for row in rows if "part" in row):
         ratios = [row["value"] / row["by_hand"] for row in _measured(rows) if row["part"] == engine]
         if ratios:
-            yield [f"{engine}: time over SQL by hand", "≤ 1.5x", times(max(ratios)), mark(max(ratios) <= 1.5)]
+            yield [
+                f"{engine}: time over SQL by hand",
+                "≤ 1.5x",
+                times(max(ratios)),
+                mark(max(ratios) <= 1.5),
+            ]
         costs = [row["value"] for row in _fixed(rows) if row["part"] == engine]
         if costs and engine in MOST:
             asked = duration(MOST[engine] / 1e3)
-            yield [f"{engine}: fixed cost", f"< {asked}", duration(max(costs) / 1e3), mark(max(costs) < MOST[engine])]
+            yield [
+                f"{engine}: fixed cost",
+                f"< {asked}",
+                duration(max(costs) / 1e3),
+                mark(max(costs) < MOST[engine]),
+            ]
     for tool, least in LEAST.items():
-        ratios = [row["processor"] / own["processor"] for row, own in _beside(rows) if row["tool"] == tool]
+        ratios = [
+            row["processor"] / own["processor"] for row, own in _beside(rows) if row["tool"] == tool
+        ]
         if ratios:
             yield [
                 f"{tool}'s processor time over a question's",
@@ -78,7 +102,14 @@ def _ratios(rows: list[Row]) -> Iterator[list[str]]:
     for row in _measured(rows):
         hand, ours, measured = row["by_hand"], row["value"], row.get("measured")
         more = ["", ""] if measured is None else [duration(measured / 1e3), times(measured / hand)]
-        yield [_name(row), f"{row['rows']:,}", duration(hand / 1e3), duration(ours / 1e3), times(ours / hand), *more]
+        yield [
+            _name(row),
+            f"{row['rows']:,}",
+            duration(hand / 1e3),
+            duration(ours / 1e3),
+            times(ours / hand),
+            *more,
+        ]
 
 
 def _beside(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
@@ -93,7 +124,11 @@ def _beside(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
 
 def _peers(rows: list[Row]) -> Iterator[list[str]]:
     for row, own in _beside(rows):
-        clock = [duration(row["value"] / 1e3), times(row["value"] / own["value"]), times(row["value"] / own["measured"])]
+        clock = [
+            duration(row["value"] / 1e3),
+            times(row["value"] / own["value"]),
+            times(row["value"] / own["measured"]),
+        ]
         used, ours, with_bias = row["processor"], own["processor"], own["measured_processor"]
         processor = [duration(used / 1e3), times(used / ours), times(used / with_bias)]
         yield [row["tool"], _name(row), *clock, *processor]
@@ -103,10 +138,21 @@ def chart(rows: list[Row]) -> Any:
     """Time over SQL by hand, one bar for each question."""
     data = [{"case": _name(row), "value": row["value"] / row["by_hand"]} for row in _measured(rows)]
     base = alt.Chart(alt.Data(values=data)).encode(
-        y=alt.Y("case:N", sort=None, title=None, axis=alt.Axis(labelLimit=240, domain=False, ticks=False)),
+        y=alt.Y(
+            "case:N",
+            sort=None,
+            title=None,
+            axis=alt.Axis(labelLimit=240, domain=False, ticks=False),
+        ),
         x=alt.X("value:Q", title="time over SQL of the same shape, written by hand"),
     )
     bars = base.mark_bar(color="#0b6e6e", height=14)
-    words = base.mark_text(align="left", dx=6, color="#24292f").encode(text=alt.Text("value:Q", format=".2f"))
-    heading = alt.TitleParams("Questions where the data are", anchor="start", fontSize=16, offset=14)
-    return (bars + words).properties(width=520, height=150, title=heading, padding=20, background="white")
+    words = base.mark_text(align="left", dx=6, color="#24292f").encode(
+        text=alt.Text("value:Q", format=".2f")
+    )
+    heading = alt.TitleParams(
+        "Questions where the data are", anchor="start", fontSize=16, offset=14
+    )
+    return (bars + words).properties(
+        width=520, height=150, title=heading, padding=20, background="white"
+    )

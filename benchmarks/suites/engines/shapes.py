@@ -45,10 +45,14 @@ CREATE TABLE few AS SELECT * FROM visits LIMIT {FEW};
 """The rows in PostgreSQL."""
 
 
-def ours_beside(hand: dict[str, float], ours: dict[str, float], measured: dict[str, float]) -> dict[str, float]:
+def ours_beside(
+    hand: dict[str, float], ours: dict[str, float], measured: dict[str, float]
+) -> dict[str, float]:
     """A row of ours: a question's times, beside those of SQL by hand and of a question that also measures its bias."""
     others = {"by_hand": hand, "measured": measured}
-    return ours | {f"{name}{end}": row[key] for name, row in others.items() for end, key in _ENDS.items()}
+    return ours | {
+        f"{name}{end}": row[key] for name, row in others.items() for end, key in _ENDS.items()
+    }
 
 
 _ENDS = {"": "value", "_processor": "processor"}

@@ -29,9 +29,13 @@ def main() -> None:
                     so.Session(dataset(server.address(), "visits")) as session,
                     row("PostgreSQL", name, rows=ROWS) as fields,
                 ):
-                    asked = [partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)]
+                    asked = [
+                        partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)
+                    ]
                     calls = [partial(hand.execute, written), *asked]
-                    fields.update(ours_beside(*measure_in_turn(*calls, runs=3, roots=(server.process,))))
+                    fields.update(
+                        ours_beside(*measure_in_turn(*calls, runs=3, roots=(server.process,)))
+                    )
                 with (
                     so.Session(dataset(server.address(), "few")) as session,
                     row("PostgreSQL", f"{name}, fixed cost") as fields,
@@ -44,7 +48,15 @@ def main() -> None:
 
 def dataset(address: str, table: str) -> so.Dataset:
     budget = {"epsilon": 10**6, "delta": 0.01}
-    return so.Dataset(address, table=table, name="visits", unit="patient", max_rows=30, columns=COLUMNS, budget=budget)
+    return so.Dataset(
+        address,
+        table=table,
+        name="visits",
+        unit="patient",
+        max_rows=30,
+        columns=COLUMNS,
+        budget=budget,
+    )
 
 
 if __name__ == "__main__":

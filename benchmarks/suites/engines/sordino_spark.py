@@ -21,8 +21,13 @@ def main() -> None:
         written = BY_HAND[name].format(materialized="")
         with so.Session(dataset(VISITS)) as session, row("Spark", name, rows=ROWS) as fields:
             asked = [partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)]
-            fields.update(ours_beside(*measure_in_turn(partial(by_hand, hand, written), *asked, runs=3)))
-        with so.Session(dataset(FEW_VISITS)) as session, row("Spark", f"{name}, fixed cost") as fields:
+            fields.update(
+                ours_beside(*measure_in_turn(partial(by_hand, hand, written), *asked, runs=3))
+            )
+        with (
+            so.Session(dataset(FEW_VISITS)) as session,
+            row("Spark", f"{name}, fixed cost") as fields,
+        ):
             (timing,) = clock_in_turn(partial(session.sql, query, epsilon=1e-3), runs=10)
             fields.update(timing.time(MILLISECONDS))
 
@@ -33,7 +38,15 @@ def by_hand(session: Any, sql: str) -> Any:
 
 def dataset(files: Path) -> so.Dataset:
     budget = {"epsilon": 10**6, "delta": 0.01}
-    return so.Dataset("spark", files=str(files), name="visits", unit="patient", max_rows=30, columns=COLUMNS, budget=budget)
+    return so.Dataset(
+        "spark",
+        files=str(files),
+        name="visits",
+        unit="patient",
+        max_rows=30,
+        columns=COLUMNS,
+        budget=budget,
+    )
 
 
 if __name__ == "__main__":

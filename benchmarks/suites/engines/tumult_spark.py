@@ -14,7 +14,10 @@ def main() -> None:
     make()
     frame = peers_spark().read.parquet(str(VISITS))
     session = Session.from_dataframe(
-        privacy_budget=PureDPBudget(float("inf")), source_id="t", dataframe=frame, protected_change=AddRowsWithID("patient")
+        privacy_budget=PureDPBudget(float("inf")),
+        source_id="t",
+        dataframe=frame,
+        protected_change=AddRowsWithID("patient"),
     )
     rows = QueryBuilder("t").enforce(MaxRowsPerID(30))
     wards = rows.groupby(KeySet.from_dict({"ward": WARDS}))
@@ -30,7 +33,9 @@ def main() -> None:
 
 
 def ask(session: Any, queries: list[Any]) -> list[Any]:
-    return [session.evaluate(query, PureDPBudget(1.0 / len(queries))).collect() for query in queries]
+    return [
+        session.evaluate(query, PureDPBudget(1.0 / len(queries))).collect() for query in queries
+    ]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ def main() -> None:
     x, y, test_x, test_y, _ = census("income>50K")
     for epsilon in EPSILONS:
         with row("census", "naive Bayes", epsilon=epsilon) as fields:
-            made = [models.GaussianNB(epsilon=epsilon, bounds=(0, 1)).fit(x, y).score(test_x, test_y) for _ in range(3)]
+            made = [
+                models.GaussianNB(epsilon=epsilon, bounds=(0, 1)).fit(x, y).score(test_x, test_y)
+                for _ in range(3)
+            ]
             fields["value"] = float(np.mean(made))
         with row("census", "logistic regression", epsilon=epsilon) as fields:
             model = models.LogisticRegression(epsilon=epsilon, data_norm=3.3, max_iter=100)

@@ -64,7 +64,9 @@ def _stream(key: bytes, number: int, blocks: int) -> Any:
     nonce = bytes(8) + number.to_bytes(4, "little") + bytes(4)
     cipher = Cipher(algorithms.ChaCha20(key, nonce), None).encryptor()
     words = np.frombuffer(cipher.update(bytes(64 * blocks)), np.uint32)
-    return words.reshape(blocks // LANES, LANES, 16).transpose(0, 2, 1).reshape(-1).astype(np.uint64)
+    return (
+        words.reshape(blocks // LANES, LANES, 16).transpose(0, 2, 1).reshape(-1).astype(np.uint64)
+    )
 
 
 def same_as_cpu(scale: Fraction, count: int, coarse: int = 0) -> dict[str, int]:
@@ -126,11 +128,19 @@ def training(name: str, batch: int, *, tf32: bool) -> dict[str, Any]:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.manual_seed(0)
     model = (cnn() if name == "cnn" else Transformer()).cuda()
-    x = torch.randn(batch, 3, 32, 32).cuda() if name == "cnn" else torch.randint(0, 4096, (batch, 128)).cuda()
+    x = (
+        torch.randn(batch, 3, 32, 32).cuda()
+        if name == "cnn"
+        else torch.randint(0, 4096, (batch, 128)).cuda()
+    )
     y = torch.randint(0, 2, (batch,)).cuda()
     each = nn.CrossEntropyLoss(reduction="none")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    found: dict[str, Any] = {"model": name, "tf32": tf32, "parameters": sum(p.numel() for p in model.parameters())}
+    found: dict[str, Any] = {
+        "model": name,
+        "tf32": tf32,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
 
     def plain() -> None:
         optimizer.zero_grad()
@@ -142,7 +152,9 @@ def training(name: str, batch: int, *, tf32: bool) -> dict[str, Any]:
     found["plain GiB"] = torch.cuda.max_memory_allocated() / 2**30
     optimizer.zero_grad(set_to_none=True)
     sums = ClippedSums(model, 1.0, units=batch)
-    sums.learn_shapes(captured_calls(model, sums.layers, sums.parameters, lambda m: each(m(x), y))[0])
+    sums.learn_shapes(
+        captured_calls(model, sums.layers, sums.parameters, lambda m: each(m(x), y))[0]
+    )
     noise = GradientNoise.of(Fraction(1))
 
     used = torch.ones(batch, dtype=torch.bool, device="cuda")
@@ -186,7 +198,11 @@ def training(name: str, batch: int, *, tf32: bool) -> dict[str, Any]:
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             (eagerly if graphed.eager else private)()
             torch.cuda.synchronize()
-        print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=22, max_name_column_width=90))
+        print(
+            seen.key_averages().table(
+                sort_by="cuda_time_total", row_limit=22, max_name_column_width=90
+            )
+        )
     return found
 
 

@@ -36,7 +36,11 @@ def main() -> None:
             for case, noise in (("accuracy", sigma), ("accuracy at its own noise", own)):
                 with row("training", case, data=one.name, epsilon=epsilon, sigma=noise) as fields:
                     found = [trained(one, data, noise, seed) for seed in range(TRAINING_RUNS)]
-                    fields["value"], fields["least"], fields["most"] = sum(found) / len(found), min(found), max(found)
+                    fields["value"], fields["least"], fields["most"] = (
+                        sum(found) / len(found),
+                        min(found),
+                        max(found),
+                    )
     x, y, _, _, classes = training_data("census")
     pictures = torch.rand(2048, 3, 32, 32), torch.arange(2048) % 10
     for mode in MODES:
@@ -55,7 +59,11 @@ def trained(one: Training, data: Any, noise: float, seed: int) -> float:
     loader = torch.utils.data.DataLoader(pairs, batch_size=one.batch)
     engine = PrivacyEngine()
     model, optimizer, loader = engine.make_private(
-        module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=noise, max_grad_norm=one.clip
+        module=model,
+        optimizer=optimizer,
+        data_loader=loader,
+        noise_multiplier=noise,
+        max_grad_norm=one.clip,
     )
     loss = torch.nn.CrossEntropyLoss()
     for _ in range(one.epochs):

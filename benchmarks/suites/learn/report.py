@@ -39,7 +39,10 @@ def section(rows: list[Row]) -> str:
     ]
     parts += [
         "### Trainings, accuracy\n",
-        table(["", *(f"{one.name}, epsilon {e}" for one in TRAININGS for e in one.sigmas)], _accuracies(rows)),
+        table(
+            ["", *(f"{one.name}, epsilon {e}" for one in TRAININGS for e in one.sigmas)],
+            _accuracies(rows),
+        ),
         "### Training on one thread, samples per processor second\n",
         table(["", *_SPEEDS], _speeds(rows)),
     ]
@@ -47,7 +50,10 @@ def section(rows: list[Row]) -> str:
         found = json.loads(GPU.read_text())
         parts += [
             f"### On one {found['device']} (torch {found['torch']}, CUDA {found['cuda']})\n",
-            table(["noise, 2^28 numbers", "G/s"], ([n, f"{v:.0f}"] for n, v in found["noise, G/s"].items())),
+            table(
+                ["noise, 2^28 numbers", "G/s"],
+                ([n, f"{v:.0f}"] for n, v in found["noise, G/s"].items()),
+            ),
             table(
                 ["training", "plain samples/s", "private", "ratio", "memory"],
                 (
@@ -81,31 +87,58 @@ _SPEEDS = ("network of 91-128-64-2", "convolutions, 3 x 32 x 32")
 
 
 def _accuracies(rows: list[Row]) -> Iterator[list[str]]:
-    some = [row for row in rows if row.get("part") == "training" and row["case"].startswith("accuracy")]
+    some = [
+        row for row in rows if row.get("part") == "training" and row["case"].startswith("accuracy")
+    ]
     for tool, case in dict.fromkeys((row["tool"], row["case"]) for row in some):
-        found = {(row["data"], row["epsilon"]): row for row in some if (row["tool"], row["case"]) == (tool, case)}
+        found = {
+            (row["data"], row["epsilon"]): row
+            for row in some
+            if (row["tool"], row["case"]) == (tool, case)
+        }
         cells = [found.get((one.name, e), {}) for one in TRAININGS for e in one.sigmas]
         name = tool if case == "accuracy" else f"{tool}, at the noise it asks for"
-        yield [name, *(f"{c['value']:.3f} ({c['least']:.3f} to {c['most']:.3f})" if "value" in c else "-" for c in cells)]
+        yield [
+            name,
+            *(
+                f"{c['value']:.3f} ({c['least']:.3f} to {c['most']:.3f})" if "value" in c else "-"
+                for c in cells
+            ),
+        ]
 
 
 def _speeds(rows: list[Row]) -> Iterator[list[str]]:
-    some = [row for row in rows if row.get("part") == "training" and row["case"] == "samples per CPU second"]
+    some = [
+        row
+        for row in rows
+        if row.get("part") == "training" and row["case"] == "samples per CPU second"
+    ]
     for tool, mode in dict.fromkeys((row["tool"], row.get("mode", "")) for row in some):
-        found = {row["data"]: row for row in some if (row["tool"], row.get("mode", "")) == (tool, mode)}
+        found = {
+            row["data"]: row for row in some if (row["tool"], row.get("mode", "")) == (tool, mode)
+        }
         cells = [found.get(name, {}) for name in _SPEEDS]
-        yield [f"{tool} {mode}".strip(), *(f"{c['value']:,.0f}" if "value" in c else "-" for c in cells)]
+        yield [
+            f"{tool} {mode}".strip(),
+            *(f"{c['value']:,.0f}" if "value" in c else "-" for c in cells),
+        ]
 
 
 def _streams(rows: list[Row]) -> Iterator[list[str]]:
     for case in dict.fromkeys(row["case"] for row in rows if row.get("part") == "stream"):
-        found = {row["steps"]: row["value"] for row in rows if row.get("case") == case and "value" in row}
+        found = {
+            row["steps"]: row["value"] for row in rows if row.get("case") == case and "value" in row
+        }
         yield [case, *(f"{found[n]:.2f}" if n in found else "-" for n in STEPS)]
 
 
 def chart(rows: list[Row]) -> Any:
     """Accuracy on census data, by epsilon."""
-    found = [row for row in rows if row.get("part") == "census" and "value" in row and not row["case"].startswith("R2")]
+    found = [
+        row
+        for row in rows
+        if row.get("part") == "census" and "value" in row and not row["case"].startswith("R2")
+    ]
     return (
         alt.Chart(alt.Data(values=found))
         .mark_line(point=True)

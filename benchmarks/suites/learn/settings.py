@@ -13,7 +13,9 @@ import numpy as np
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-6
 RUNS = 3
-DATA = Path(os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data"))
+DATA = Path(
+    os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data")
+)
 NUMBERS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 STEPS = (365, 1000, 4096)
 
@@ -27,7 +29,11 @@ def census(target: str) -> tuple[Any, Any, Any, Any, int]:
     for place, (name, size) in enumerate(domain.items()):
         if name in (target, "fnlwgt"):
             continue
-        columns.append(rows[:, place : place + 1] / (size - 1) if name in NUMBERS else np.eye(size)[rows[:, place]])
+        columns.append(
+            rows[:, place : place + 1] / (size - 1)
+            if name in NUMBERS
+            else np.eye(size)[rows[:, place]]
+        )
     x, y = np.hstack(columns), rows[:, list(domain).index(target)]
     order = np.random.default_rng(0).permutation(len(x))
     train, test = order[: int(0.8 * len(x))], order[int(0.8 * len(x)) :]
@@ -70,8 +76,20 @@ def training_data(name: str) -> tuple[Any, Any, Any, Any, int]:
         whole, labels = load_digits(return_X_y=True)
         order = np.random.default_rng(0).permutation(len(whole))
         train, test = order[: int(0.8 * len(whole))], order[int(0.8 * len(whole)) :]
-        x, y, test_x, test_y, classes = whole[train] / 16, labels[train], whole[test] / 16, labels[test], 10
-    return x.astype(np.float32), y.astype(np.int64), test_x.astype(np.float32), test_y.astype(np.int64), classes
+        x, y, test_x, test_y, classes = (
+            whole[train] / 16,
+            labels[train],
+            whole[test] / 16,
+            labels[test],
+            10,
+        )
+    return (
+        x.astype(np.float32),
+        y.astype(np.int64),
+        test_x.astype(np.float32),
+        test_y.astype(np.int64),
+        classes,
+    )
 
 
 def network(inputs: int, hidden: tuple[int, ...], classes: int) -> Any:
@@ -90,4 +108,6 @@ def images() -> Any:
     def layer(i: int, o: int) -> list[Any]:
         return [nn.Conv2d(i, o, 3, stride=2, padding=1), nn.GroupNorm(4, o), nn.ReLU()]
 
-    return nn.Sequential(*layer(3, 32), *layer(32, 64), *layer(64, 64), nn.Flatten(), nn.Linear(64 * 16, 10))
+    return nn.Sequential(
+        *layer(3, 32), *layer(32, 64), *layer(64, 64), nn.Flatten(), nn.Linear(64 * 16, 10)
+    )

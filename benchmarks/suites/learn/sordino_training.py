@@ -42,11 +42,17 @@ def main() -> None:
                     trainer.train(progress=False)
                     right = model(torch.as_tensor(test_x)).argmax(1) == torch.as_tensor(test_y)
                     found.append(float(right.float().mean()))
-                fields["value"], fields["least"], fields["most"] = sum(found) / len(found), min(found), max(found)
+                fields["value"], fields["least"], fields["most"] = (
+                    sum(found) / len(found),
+                    min(found),
+                    max(found),
+                )
     x, y, _, _, classes = training_data("census")
     measure("network of 91-128-64-2", network(x.shape[1], (128, 64), classes), x, y, SPEED_STEPS)
     pictures = torch.rand(2048, 3, 32, 32)
-    measure("convolutions, 3 x 32 x 32", images(), pictures, torch.arange(2048) % 10, SPEED_STEPS // 8)
+    measure(
+        "convolutions, 3 x 32 x 32", images(), pictures, torch.arange(2048) % 10, SPEED_STEPS // 8
+    )
 
 
 def measure(case: str, model: Any, x: Any, y: Any, steps: int) -> None:

@@ -28,7 +28,10 @@ def section(rows: list[Row]) -> str:
         "### Long ledgers\n",
         table(["charges, each answered", "open", "verify", "one more cycle"], _opening(rows)),
         "### Commands\n",
-        table(["command", "time"], ([r["case"], duration(r["value"] / 1e3)] for r in _of(rows, "commands"))),
+        table(
+            ["command", "time"],
+            ([r["case"], duration(r["value"] / 1e3)] for r in _of(rows, "commands")),
+        ),
         *(f"**{row['error']}**\n" for row in rows if "error" in row),
     )
     return "\n".join(parts)
@@ -45,7 +48,12 @@ def _value(rows: list[Row], part: str, case: str) -> float | None:
 def targets(rows: list[Row]) -> Iterator[list[str]]:
     cycles, budget = _value(rows, "cycles", "SQLite"), _value(rows, "commands", "sordino budget")
     found = "not measured" if cycles is None else f"{cycles:,.0f}"
-    yield ["durable cycles per second on SQLite", "≥ 150", found, mark(cycles is not None and cycles >= 150)]
+    yield [
+        "durable cycles per second on SQLite",
+        "≥ 150",
+        found,
+        mark(cycles is not None and cycles >= 150),
+    ]
     found = "not measured" if budget is None else duration(budget / 1e3)
     yield ["`sordino budget`", "< 200 ms", found, mark(budget is not None and budget < 200)]
 
@@ -58,19 +66,37 @@ def _cycles(rows: list[Row]) -> Iterator[list[str]]:
 
 def _opening(rows: list[Row]) -> Iterator[list[str]]:
     for charges in sorted({row["charges"] for row in _of(rows, "opening")}):
-        found = {row["case"]: row["value"] for row in _of(rows, "opening") if row["charges"] == charges}
+        found = {
+            row["case"]: row["value"] for row in _of(rows, "opening") if row["charges"] == charges
+        }
         figures = (found.get(case) for case in ("open", "verify", "one more cycle"))
         yield [f"{charges:,}", *("" if x is None else duration(x / 1e3) for x in figures)]
 
 
 def chart(rows: list[Row]) -> Any:
     """Cycles per second, one bar each."""
-    data = [{"case": row["case"], "value": row["value"], "text": f"{row['value']:,.0f}"} for row in _of(rows, "cycles")]
+    data = [
+        {"case": row["case"], "value": row["value"], "text": f"{row['value']:,.0f}"}
+        for row in _of(rows, "cycles")
+    ]
     base = alt.Chart(alt.Data(values=data)).encode(
-        y=alt.Y("case:N", sort=None, title=None, axis=alt.Axis(labelLimit=240, domain=False, ticks=False)),
-        x=alt.X("value:Q", title="durable charge and answer cycles per second", scale=alt.Scale(type="log")),
+        y=alt.Y(
+            "case:N",
+            sort=None,
+            title=None,
+            axis=alt.Axis(labelLimit=240, domain=False, ticks=False),
+        ),
+        x=alt.X(
+            "value:Q",
+            title="durable charge and answer cycles per second",
+            scale=alt.Scale(type="log"),
+        ),
     )
     bars = base.mark_point(filled=True, size=90, color="#0b6e6e")
     words = base.mark_text(align="left", dx=10, color="#24292f").encode(text="text:N")
-    heading = alt.TitleParams("Ledger: what a query pays for durability", anchor="start", fontSize=16, offset=14)
-    return (bars + words).properties(width=520, height=150, title=heading, padding=20, background="white")
+    heading = alt.TitleParams(
+        "Ledger: what a query pays for durability", anchor="start", fontSize=16, offset=14
+    )
+    return (bars + words).properties(
+        width=520, height=150, title=heading, padding=20, background="white"
+    )

@@ -40,11 +40,20 @@ def main() -> None:
             "a bare Python": [sys.executable, "-c", "pass"],
             "sordino budget": [SORDINO, "budget", "visits.toml"],
             "sordino ledger verify": [SORDINO, "ledger", "verify", "visits.toml"],
-            "sordino preview": [SORDINO, "preview", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1"],
+            "sordino preview": [
+                SORDINO,
+                "preview",
+                "visits.toml",
+                "SELECT COUNT(*) AS n FROM visits",
+                "--epsilon",
+                "0.1",
+            ],
             "sordino version": [SORDINO, "version"],
         }
         # as on a user's machine: byte code is kept
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": code}
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+            "PYTHONPYCACHEPREFIX": code
+        }
         for name, command in commands.items():
             sample = []
             for _ in range(RUNS + 1):
@@ -52,7 +61,14 @@ def main() -> None:
                 subprocess.run(command, cwd=where, env=environment, capture_output=True, check=True)
                 sample.append(perf_counter() - start)
             low, _, high = quantiles(sample[1:], n=4)  # the first writes the byte code
-            emit("commands", name, value=1e3 * median(sample[1:]), low=1e3 * low, high=1e3 * high, runs=RUNS)
+            emit(
+                "commands",
+                name,
+                value=1e3 * median(sample[1:]),
+                low=1e3 * low,
+                high=1e3 * high,
+                runs=RUNS,
+            )
 
 
 if __name__ == "__main__":

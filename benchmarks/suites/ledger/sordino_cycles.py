@@ -24,7 +24,9 @@ def bare(path: Path) -> Callable[[], None]:
     def write() -> None:
         for answer in (None, ANSWER):
             connection.execute("BEGIN IMMEDIATE")
-            done = connection.execute("INSERT INTO entries (text, hash) VALUES (?, ?)", (QUESTION * 5, "0" * 64))
+            done = connection.execute(
+                "INSERT INTO entries (text, hash) VALUES (?, ?)", (QUESTION * 5, "0" * 64)
+            )
             if answer is not None:
                 connection.execute("INSERT INTO answers VALUES (?, ?)", (done.lastrowid, answer))
             connection.execute("COMMIT")

@@ -24,11 +24,15 @@ def fill(ledger: Ledger, charges: int) -> None:
             "analyst": None,
         }
         facts |= {"charge": charge_facts(CHARGE), "sources": {"visits": "0" * 32}}
-        charge = Entry(link.sequence + 1, link.hash, "charge", "2026-01-01T00:00:00+00:00", facts).row
+        charge = Entry(
+            link.sequence + 1, link.hash, "charge", "2026-01-01T00:00:00+00:00", facts
+        ).row
         store.append(charge, link, request.id)
         link = Link(charge.sequence, charge.hash)
         settled = {"charge": charge.sequence, "answer": digest(ANSWER), "size": len(ANSWER)}
-        answer = Entry(link.sequence + 1, link.hash, "answer", "2026-01-01T00:00:00+00:00", settled).row
+        answer = Entry(
+            link.sequence + 1, link.hash, "answer", "2026-01-01T00:00:00+00:00", settled
+        ).row
         store.append(answer, link, None, ANSWER)
         link = Link(answer.sequence, answer.hash)
     store.commit()

@@ -77,7 +77,9 @@ def main() -> None:
         times = [math.inf] * len(known)
         for i, oracle in enumerate(known):
             answer(oracle, answers(k, 3))  # compiles
-            with row("speed", case, tool=TOOL, k=k, epsilon=epsilon, how=oracle.name, persons=FEW) as fields:
+            with row(
+                "speed", case, tool=TOOL, k=k, epsilon=epsilon, how=oracle.name, persons=FEW
+            ) as fields:
                 times[i] = answer(oracle, answers(k, FEW)).seconds / FEW * MILLION
                 fields["value"] = times[i]
         best = best_of(known, variances, times)

@@ -21,7 +21,10 @@ from benchmarks.suites.local.settings import (
 from benchmarks.timing import row
 from pure_ldp.core.prob_simplex import project_probability_simplex
 from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
-from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
+from pure_ldp.frequency_oracles.hadamard_response import (
+    HadamardResponseClient,
+    HadamardResponseServer,
+)
 from pure_ldp.frequency_oracles.local_hashing import FastLHClient, FastLHServer, LHClient, LHServer
 from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
@@ -83,7 +86,9 @@ def main() -> None:
         known = oracles(k, epsilon)
         times = [math.inf] * len(known)
         for i, oracle in enumerate(known):
-            with row("speed", case, tool=TOOL, k=k, epsilon=epsilon, how=oracle.name, persons=FEW) as fields:
+            with row(
+                "speed", case, tool=TOOL, k=k, epsilon=epsilon, how=oracle.name, persons=FEW
+            ) as fields:
                 times[i] = answer(oracle, k, answers(k, FEW)).seconds / FEW * MILLION
                 fields["value"] = times[i]
         best = best_of(known, [variance(one, k, 1) for one in known], times)

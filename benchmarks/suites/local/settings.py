@@ -39,7 +39,9 @@ def pure_variance(own: float, other: float, k: int, persons: int) -> float:
     return total / (own - other) ** 2 / persons / k
 
 
-def measured(run: Callable[[Any], Answer], k: int, persons: int, seconds: float) -> dict[str, float]:
+def measured(
+    run: Callable[[Any], Answer], k: int, persons: int, seconds: float
+) -> dict[str, float]:
     """Mean squared errors with their standard errors, over as many runs as the time allows, five at least."""
     true = answers(k, persons)
     shares = np.bincount(true, minlength=k) / persons
@@ -52,11 +54,19 @@ def measured(run: Callable[[Any], Answer], k: int, persons: int, seconds: float)
         raw.append(float(((one.raw - shares) ** 2).mean()))
         consistent.append(float(((one.consistent - shares) ** 2).mean()))
         times.append(one.seconds)
-    fields = {"persons": persons, "runs": len(raw), "seconds": median(times), "value": median(times) / persons * MILLION}
+    fields = {
+        "persons": persons,
+        "runs": len(raw),
+        "seconds": median(times),
+        "value": median(times) / persons * MILLION,
+    }
     if persons < MILLION and fields["value"] < DIRECT:
         fields["value"] = median(run(answers(k, MILLION)).seconds for _ in range(3))
     for name, found in (("raw", raw), ("consistent", consistent)):
-        fields |= {name: float(np.mean(found)), f"{name}_error": float(np.std(found, ddof=1) / math.sqrt(len(found)))}
+        fields |= {
+            name: float(np.mean(found)),
+            f"{name}_error": float(np.std(found, ddof=1) / math.sqrt(len(found))),
+        }
     return fields
 
 

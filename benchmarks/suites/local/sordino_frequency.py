@@ -18,7 +18,9 @@ def main() -> None:
             return Answer(found.shares, consistent.shares, seconds + more)
 
         for persons in (MILLION, FEWER[k]):
-            with row("frequency", case, k=k, epsilon=epsilon, how=type(protocol).__name__) as fields:
+            with row(
+                "frequency", case, k=k, epsilon=epsilon, how=type(protocol).__name__
+            ) as fields:
                 fields["variance"] = float(protocol.total_variance(persons) / k)
                 fields.update(measured(run, k, persons, 4))
 

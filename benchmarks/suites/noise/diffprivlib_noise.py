@@ -4,7 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.suites.noise.settings import DELTA_GAUSSIAN, EPSILON_GAUSSIAN, EPSILON_LAPLACE, GUARANTEES
+from benchmarks.suites.noise.settings import (
+    DELTA_GAUSSIAN,
+    EPSILON_GAUSSIAN,
+    EPSILON_LAPLACE,
+    GUARANTEES,
+)
 from benchmarks.timing import MICROSECONDS, MILLISECONDS, clock, clock_start, row
 from diffprivlib import mechanisms
 
@@ -34,8 +39,20 @@ def loop(randomise: Callable[[int], object], n: int) -> list[object]:
 
 
 MECHANISMS: tuple[tuple[str, str, str, Callable[[int], Any], int], ...] = (
-    ("Laplace", "integer", "Geometric", lambda scale: mechanisms.Geometric(epsilon=1, sensitivity=scale), 20_000),
-    ("Laplace", "float", "Laplace", lambda scale: mechanisms.Laplace(epsilon=1, sensitivity=scale), 20_000),
+    (
+        "Laplace",
+        "integer",
+        "Geometric",
+        lambda scale: mechanisms.Geometric(epsilon=1, sensitivity=scale),
+        20_000,
+    ),
+    (
+        "Laplace",
+        "float",
+        "Laplace",
+        lambda scale: mechanisms.Laplace(epsilon=1, sensitivity=scale),
+        20_000,
+    ),
     ("Gaussian", "integer", "GaussianDiscrete", discrete, 200),
     ("Gaussian", "float", "GaussianAnalytic", analytic, 20_000),
 )
@@ -51,7 +68,9 @@ with row("calibrate", "Laplace", how="Laplace") as fields:
     construct = partial(mechanisms.Laplace, epsilon=EPSILON_LAPLACE, sensitivity=1)
     fields.update(clock(construct).time(MICROSECONDS))
 with row("calibrate", "Gaussian", how="GaussianAnalytic") as fields:
-    construct = partial(mechanisms.GaussianAnalytic, epsilon=EPSILON_GAUSSIAN, delta=DELTA_GAUSSIAN, sensitivity=1)
+    construct = partial(
+        mechanisms.GaussianAnalytic, epsilon=EPSILON_GAUSSIAN, delta=DELTA_GAUSSIAN, sensitivity=1
+    )
     fields.update(clock(construct).time(MICROSECONDS))
 for name in ("Gaussian", "GaussianAnalytic", "GaussianDiscrete"):
     for epsilon, delta in GUARANTEES:

@@ -4,7 +4,12 @@ from functools import partial
 from typing import Any
 
 import opendp.prelude as dp
-from benchmarks.suites.noise.settings import DELTA_GAUSSIAN, EPSILON_GAUSSIAN, EPSILON_LAPLACE, GUARANTEES
+from benchmarks.suites.noise.settings import (
+    DELTA_GAUSSIAN,
+    EPSILON_GAUSSIAN,
+    EPSILON_LAPLACE,
+    GUARANTEES,
+)
 from benchmarks.timing import MICROSECONDS, MILLISECONDS, clock, clock_start, row
 
 dp.enable_features("contrib")
@@ -46,18 +51,25 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     return float(dp.binary_search_param(approximate, d_in=1, d_out=(epsilon, delta), T=float))
 
 
-for case, make, make_vector in (("Laplace", laplace, laplace_vector), ("Gaussian", gaussian, gaussian_vector)):
+for case, make, make_vector in (
+    ("Laplace", laplace, laplace_vector),
+    ("Gaussian", gaussian, gaussian_vector),
+):
     for values, kind in (("integer", int), ("float", float)):
         for scale in (1, 1000):
             with row("vector", case, values=values, scale=scale, n=N) as fields:
-                fields.update(clock(partial(make_vector(float(scale), kind), [kind(0)] * N)).rate(N))
+                fields.update(
+                    clock(partial(make_vector(float(scale), kind), [kind(0)] * N)).rate(N)
+                )
         with row("scalar", case, values=values) as fields:
             fields.update(clock(partial(make(1000.0, kind), kind(42))).time(MICROSECONDS))
 
 with row("calibrate", "Laplace", how="make_laplace, scale by hand") as fields:
     fields.update(clock(partial(laplace, 1 / EPSILON_LAPLACE)).time(MICROSECONDS))
 with row("calibrate", "Gaussian", how="binary_search_param") as fields:
-    fields.update(clock(partial(gaussian_scale, EPSILON_GAUSSIAN, DELTA_GAUSSIAN)).time(MICROSECONDS))
+    fields.update(
+        clock(partial(gaussian_scale, EPSILON_GAUSSIAN, DELTA_GAUSSIAN)).time(MICROSECONDS)
+    )
 for epsilon, delta in GUARANTEES:
     with row("sigma", "Gaussian", how="by zCDP", epsilon=epsilon, delta=delta) as fields:
         fields["value"] = gaussian_scale(epsilon, delta)

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.suites.noise.settings import DELTA_GAUSSIAN, EPSILON_GAUSSIAN, EPSILON_LAPLACE, GUARANTEES
+from benchmarks.suites.noise.settings import (
+    DELTA_GAUSSIAN,
+    EPSILON_GAUSSIAN,
+    EPSILON_LAPLACE,
+    GUARANTEES,
+)
 from benchmarks.timing import MICROSECONDS, MILLISECONDS, clock, clock_start, row
 from pydp.algorithms.numerical_mechanisms import GaussianMechanism, LaplaceMechanism
 
@@ -43,7 +48,9 @@ for case, make in (("Laplace", laplace), ("Gaussian", gaussian)):
 with row("calibrate", "Laplace") as fields:
     fields.update(clock(partial(LaplaceMechanism, EPSILON_LAPLACE, 1.0)).time(MICROSECONDS))
 with row("calibrate", "Gaussian") as fields:
-    fields.update(clock(partial(gaussian_scale, EPSILON_GAUSSIAN, DELTA_GAUSSIAN)).time(MICROSECONDS))
+    fields.update(
+        clock(partial(gaussian_scale, EPSILON_GAUSSIAN, DELTA_GAUSSIAN)).time(MICROSECONDS)
+    )
 for epsilon, delta in GUARANTEES:
     with row("sigma", "Gaussian", epsilon=epsilon, delta=delta) as fields:
         fields["value"] = gaussian_scale(epsilon, delta)

@@ -56,16 +56,55 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
         return sorted(ours / row["value"] for row in others if (ours := sordino(rows, row)))
 
     def figures(part: str, **wanted: object) -> list[float]:
-        return sorted((row["value"] for row in of_part(rows, part, tool="Sordino", **wanted)), reverse=True)
+        return sorted(
+            (row["value"] for row in of_part(rows, part, tool="Sordino", **wanted)), reverse=True
+        )
 
-    asked: tuple[tuple[str, list[float], str, Callable[[Any, Any], bool], float, Callable[[float], str]], ...] = (
-        ("Laplace vector beside NumPy's `laplace`", rates("NumPy", case="Laplace"), "≥ 0.5x", ge, 0.5, times),
-        ("Gaussian vector beside NumPy's `normal`", rates("NumPy", case="Gaussian"), "≥ 0.35x", ge, 0.35, times),
-        ("vector of integers beside OpenDP's", rates("OpenDP", values="integer"), "≥ 100x", ge, 100, times),
-        ("vector of floats beside OpenDP's", rates("OpenDP", values="float"), "≥ 100x", ge, 100, times),
+    asked: tuple[
+        tuple[str, list[float], str, Callable[[Any, Any], bool], float, Callable[[float], str]], ...
+    ] = (
+        (
+            "Laplace vector beside NumPy's `laplace`",
+            rates("NumPy", case="Laplace"),
+            "≥ 0.5x",
+            ge,
+            0.5,
+            times,
+        ),
+        (
+            "Gaussian vector beside NumPy's `normal`",
+            rates("NumPy", case="Gaussian"),
+            "≥ 0.35x",
+            ge,
+            0.35,
+            times,
+        ),
+        (
+            "vector of integers beside OpenDP's",
+            rates("OpenDP", values="integer"),
+            "≥ 100x",
+            ge,
+            100,
+            times,
+        ),
+        (
+            "vector of floats beside OpenDP's",
+            rates("OpenDP", values="float"),
+            "≥ 100x",
+            ge,
+            100,
+            times,
+        ),
         ("one release", figures("scalar"), "< 30 µs", lt, 30, lambda value: duration(value / 1e6)),
         ("peak memory over the output's size", figures("memory"), "≤ 6x", le, 6, times),
-        ("`import sordino`", figures("import", case="import"), "< 120 ms", lt, 120, lambda value: duration(value / 1e3)),
+        (
+            "`import sordino`",
+            figures("import", case="import"),
+            "< 120 ms",
+            lt,
+            120,
+            lambda value: duration(value / 1e3),
+        ),
     )
     for name, worst_first, text, compare, bound, show in asked:
         worst = worst_first[0] if worst_first else None
@@ -78,13 +117,19 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
 
 def _vectors(rows: list[Row], case: str) -> str:
     chosen = of_part(rows, "vector", case=case)
-    header = [case, *(f"scale {scale:,}" for scale in SCALES), *(f"S ÷ it, {scale:,}" for scale in SCALES)]
+    header = [
+        case,
+        *(f"scale {scale:,}" for scale in SCALES),
+        *(f"S ÷ it, {scale:,}" for scale in SCALES),
+    ]
     lines = []
     for name in dict.fromkeys(map(label, chosen)):
         at = {row["scale"]: row for row in chosen if label(row) == name}
         rates = [short(at[scale]["value"]) if scale in at else "" for scale in SCALES]
         ours = [sordino(rows, at[scale]) if scale in at else None for scale in SCALES]
-        ratios = [times(our / at[s]["value"]) if our else "" for s, our in zip(SCALES, ours, strict=True)]
+        ratios = [
+            times(our / at[s]["value"]) if our else "" for s, our in zip(SCALES, ours, strict=True)
+        ]
         lines.append([name, *rates, *ratios])
     return table(header, lines + _no_figure(failures(rows, "vector", case=case), len(header)))
 
@@ -93,8 +138,12 @@ def _durations(rows: list[Row], part: str, case: str, unit: float) -> str:
     lines = []
     for row in sorted(of_part(rows, part, case=case), key=lambda row: float(row["value"])):
         ours = sordino(rows, row)
-        lines.append([label(row), duration(row["value"] * unit), times(row["value"] / ours) if ours else ""])
-    return table([case, "time", "it ÷ Sordino"], lines + _no_figure(failures(rows, part, case=case), 3))
+        lines.append(
+            [label(row), duration(row["value"] * unit), times(row["value"] / ours) if ours else ""]
+        )
+    return table(
+        [case, "time", "it ÷ Sordino"], lines + _no_figure(failures(rows, part, case=case), 3)
+    )
 
 
 def _deviations(rows: list[Row]) -> str:
@@ -106,14 +155,21 @@ def _deviations(rows: list[Row]) -> str:
         for guarantee in GUARANTEES:
             row = at.get(guarantee)
             ours = sordino(rows, row) if row else None
-            cells.append(f"{row['value']:.4f}" + (f" ({row['value'] / ours:.3f}x)" if ours else "") if row else "")
+            cells.append(
+                f"{row['value']:.4f}" + (f" ({row['value'] / ours:.3f}x)" if ours else "")
+                if row
+                else ""
+            )
         lines.append([name, *cells])
     header = ["", *(f"ε = {epsilon:g}, δ = {delta:g}" for epsilon, delta in GUARANTEES)]
     return table(header, lines + _no_figure(failures(rows, "sigma"), len(header)))
 
 
 def _memory(rows: list[Row]) -> str:
-    lines = [[row["case"], f"{row['bytes'] / 2**20:.0f} MiB", times(row["value"])] for row in of_part(rows, "memory")]
+    lines = [
+        [row["case"], f"{row['bytes'] / 2**20:.0f} MiB", times(row["value"])]
+        for row in of_part(rows, "memory")
+    ]
     failed = [row for row in failures(rows, "memory") if row["tool"] == "Sordino"]
     return table(["", "peak", "over the output's size"], lines + _no_figure(failed, 3))
 
@@ -125,8 +181,14 @@ def _imports(rows: list[Row]) -> str:
         ours = sordino(rows, row)
         ratio = f" ({times(row['value'] / ours)})" if ours else ""
         cells[label(row)][row["case"]] = duration(row["value"] / 1e3) + ratio
-    lines = [[name, cell.get("import", ""), cell.get("first release", "")] for name, cell in cells.items()]
-    return table(["", "import (it ÷ Sordino)", "first release"], lines + _no_figure(failures(rows, "import"), 3))
+    lines = [
+        [name, cell.get("import", ""), cell.get("first release", "")]
+        for name, cell in cells.items()
+    ]
+    return table(
+        ["", "import (it ÷ Sordino)", "first release"],
+        lines + _no_figure(failures(rows, "import"), 3),
+    )
 
 
 def _no_figure(failed: list[Row], width: int) -> list[list[str]]:
@@ -134,5 +196,7 @@ def _no_figure(failed: list[Row], width: int) -> list[list[str]]:
     lines = []
     for row in failed:
         where = [f"{key} {row[key]:g}" for key in ("scale", "epsilon", "delta") if key in row]
-        lines.append([", ".join([label(row), *where]), f"no figure: {row['error']}", *[""] * (width - 2)])
+        lines.append(
+            [", ".join([label(row), *where]), f"no figure: {row['error']}", *[""] * (width - 2)]
+        )
     return lines

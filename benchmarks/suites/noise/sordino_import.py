@@ -17,5 +17,7 @@ with row("import", "import", tool="NumPy") as fields:
     fields.update(clock_start("import numpy").time(MILLISECONDS))
 with row("loaded", "first release", looked_for=HEAVY) as fields:
     code = f"{USE}; import sys, json; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
-    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    answer = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     fields["found"] = json.loads(answer)

@@ -32,7 +32,9 @@ def measure(asking: Asking, releases: int = RELEASES, seconds: float = SECONDS) 
                 fields.update(_errors(question.ask, truths[question.case], releases, seconds))
 
 
-def _errors(ask: Callable[[], Answers], exact: Answers, releases: int, seconds: float) -> dict[str, float]:
+def _errors(
+    ask: Callable[[], Answers], exact: Answers, releases: int, seconds: float
+) -> dict[str, float]:
     """Root mean squares over releases, and over groups if there are: of the error, its constant part and the rest."""
     start = perf_counter()
     errors: list[list[float]] = []

@@ -24,13 +24,20 @@ from benchmarks.suites.persons.settings import (
     by_group,
 )
 
-warnings.filterwarnings("ignore", category=FutureWarning)  # counts are cut off at 0, which none of these comes near
+warnings.filterwarnings(
+    "ignore", category=FutureWarning
+)  # counts are cut off at 0, which none of these comes near
 dp.enable_features("contrib", "honest-but-curious")
 CANDIDATES = [i / 100 for i in range(100 * LOWER, 100 * UPPER + 1)]
 """Of the median: Sordino's grid."""
 AMOUNT: Any = pl.col("amount").fill_nan(0.0).fill_null(0.0)  # `.dp` is added by OpenDP
 TOTAL = AMOUNT.dp.sum((float(LOWER), float(UPPER)))
-OUTPUTS = {"count": [dp.len()], "sum": [TOTAL], "mean": [TOTAL, dp.len()], "median": [AMOUNT.dp.median(CANDIDATES)]}
+OUTPUTS = {
+    "count": [dp.len()],
+    "sum": [TOTAL],
+    "mean": [TOTAL, dp.len()],
+    "median": [AMOUNT.dp.median(CANDIDATES)],
+}
 
 
 def questions(shape: Shape, rows: Rows) -> Iterator[Question]:
@@ -45,12 +52,16 @@ def made(frame: Any, shape: Shape, case: str, size: int) -> Any:
     grouped = case.endswith("by group")
     margins = [dp.polars.Margin(max_length=2 * size)]
     if grouped:
-        margins.append(dp.polars.Margin(by=["home"], max_length=2 * size, max_groups=2 * len(GROUPS)))
+        margins.append(
+            dp.polars.Margin(by=["home"], max_length=2 * size, max_groups=2 * len(GROUPS))
+        )
     context = dp.Context.compositor(
         data=frame,
         privacy_unit=dp.unit_of(contributions=1, identifier=pl.col("person")),
         # By group a delta pays for finding keys; public keys make it unused, but the query wants to know one.
-        privacy_loss=dp.loss_of(epsilon=EPSILON, delta=DELTA) if grouped else dp.loss_of(epsilon=EPSILON),
+        privacy_loss=dp.loss_of(epsilon=EPSILON, delta=DELTA)
+        if grouped
+        else dp.loss_of(epsilon=EPSILON),
         split_evenly_over=1,
         margins=margins,
     )
@@ -58,7 +69,12 @@ def made(frame: Any, shape: Shape, case: str, size: int) -> Any:
     if not grouped:
         return bounded.select(*OUTPUTS[case]).resolve()
     (output,) = OUTPUTS[case.split()[0]]
-    return bounded.group_by("home").agg(output).with_keys(pl.LazyFrame({"home": list(GROUPS)})).resolve()
+    return (
+        bounded.group_by("home")
+        .agg(output)
+        .with_keys(pl.LazyFrame({"home": list(GROUPS)}))
+        .resolve()
+    )
 
 
 def ask(measurement: Any, frame: Any, case: str) -> Answers:

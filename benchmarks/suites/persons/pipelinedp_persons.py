@@ -10,7 +10,17 @@ from typing import Any
 
 import pipeline_dp as pdp
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import DELTA, EPSILON, GROUPS, LOWER, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    DELTA,
+    EPSILON,
+    GROUPS,
+    LOWER,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 
 SECONDS = 12.0
 METRICS = {
@@ -33,7 +43,11 @@ def questions(shape: Shape, rows: Rows) -> Iterator[Question]:
 def ask(rows: Rows, metric: Any, bounds: dict[str, int], grouped: bool) -> Answers:
     accountant = pdp.NaiveBudgetAccountant(total_epsilon=EPSILON, total_delta=DELTA)
     params = pdp.AggregateParams(
-        noise_kind=pdp.NoiseKind.LAPLACE, metrics=[metric], min_value=float(LOWER), max_value=float(UPPER), **bounds
+        noise_kind=pdp.NoiseKind.LAPLACE,
+        metrics=[metric],
+        min_value=float(LOWER),
+        max_value=float(UPPER),
+        **bounds,
     )
     extractors = pdp.DataExtractors(
         privacy_id_extractor=itemgetter(0),
@@ -41,7 +55,9 @@ def ask(rows: Rows, metric: Any, bounds: dict[str, int], grouped: bool) -> Answe
         value_extractor=itemgetter(2),
     )
     engine = pdp.DPEngine(accountant, pdp.LocalBackend())
-    released = engine.aggregate(rows, params, extractors, public_partitions=list(GROUPS) if grouped else ["all"])
+    released = engine.aggregate(
+        rows, params, extractors, public_partitions=list(GROUPS) if grouped else ["all"]
+    )
     accountant.compute_budgets()
     found = [(key, float(metrics[0])) for key, metrics in released]
     return by_group(found) if grouped else found[0][1]

@@ -8,7 +8,16 @@ from operator import itemgetter
 from typing import Any
 
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import EPSILON, GROUPS, LOWER, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    EPSILON,
+    GROUPS,
+    LOWER,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 from pydp.algorithms.laplacian import BoundedMean, BoundedSum, Count, Median
 
 WITHIN = {"lower_bound": LOWER, "upper_bound": UPPER}
@@ -36,7 +45,9 @@ def ask(persons: list[Rows], shape: Shape, case: str) -> float:
 def ask_by_group(persons: list[Rows], shape: Shape, case: str) -> Answers:
     kept: dict[str, list[float]] = {group: [] for group in GROUPS}
     for own in persons:
-        homes = {home: list(at) for home, at in groupby(sorted(own, key=itemgetter(1)), itemgetter(1))}
+        homes = {
+            home: list(at) for home, at in groupby(sorted(own, key=itemgetter(1)), itemgetter(1))
+        }
         for home in _sample(list(homes), shape.max_groups):
             kept[home] += [value for *_, value in _sample(homes[home], shape.max_rows_per_group)]
     each = (shape.max_groups, shape.max_rows_per_group)
@@ -49,7 +60,9 @@ def _sample(things: list[Any], most: int) -> list[Any]:
 
 def _release(case: str, values: list[float], groups: int, rows: int) -> float:
     algorithm, bounds = ALGORITHMS[case]
-    release = algorithm(epsilon=EPSILON, l0_sensitivity=groups, linf_sensitivity=rows, dtype="float", **bounds)
+    release = algorithm(
+        epsilon=EPSILON, l0_sensitivity=groups, linf_sensitivity=rows, dtype="float", **bounds
+    )
     return float(release.quick_result(values))
 
 

@@ -6,7 +6,15 @@ from typing import Any
 
 import altair as alt
 from benchmarks.markdown import mark, short, table, times
-from benchmarks.suites.persons.settings import CASES, EPSILON, GIANT_ROWS, GROUPS, PERSONS, SHAPES, Shape
+from benchmarks.suites.persons.settings import (
+    CASES,
+    EPSILON,
+    GIANT_ROWS,
+    GROUPS,
+    PERSONS,
+    SHAPES,
+    Shape,
+)
 
 Row = dict[str, Any]
 Cells = dict[tuple[str, str, str], Row]
@@ -49,11 +57,13 @@ Some differences are smaller than chance here, but follow from the laws of the n
   by the same law as Sordino without its interval.
 - Count and sum without groups: all draw the same noise, or nearly so.
 """
-ROUNDED = "Sordino rounds Laplace noise to whole numbers (variance 2.08), the peer's is geometric (1.84)"
-INTERVAL = "Sordino draws a 95 % interval with the median, from the same epsilon; the peer states none"
-DIVIDED = (
-    "the 10 rows left of the giant count evenly in its four groups, each cut to 10 first; the peer's in proportion: 738"
+ROUNDED = (
+    "Sordino rounds Laplace noise to whole numbers (variance 2.08), the peer's is geometric (1.84)"
 )
+INTERVAL = (
+    "Sordino draws a 95 % interval with the median, from the same epsilon; the peer states none"
+)
+DIVIDED = "the 10 rows left of the giant count evenly in its four groups, each cut to 10 first; the peer's in proportion: 738"
 REASONS = {
     ("one row each", "count"): ROUNDED,
     ("one row each", "count by group"): ROUNDED,
@@ -67,18 +77,31 @@ def section(rows: list[Row]) -> str:
     parts = [HOW_TO_READ.lstrip().replace("BOUNDS\n", _bounds())]
     parts += ["### Target\n", table(["target", "asked", "measured", "verdict"], [_target(cells)])]
     for shape in SHAPES:
-        parts += [f"### {shape.name.capitalize()}\n", table(["", "Sordino", *PEERS], _lines(cells, shape))]
-    parts += ["### Where a peer's error is below Sordino's\n", _above(cells), WHAT_THE_LAWS_SAY.lstrip()]
+        parts += [
+            f"### {shape.name.capitalize()}\n",
+            table(["", "Sordino", *PEERS], _lines(cells, shape)),
+        ]
+    parts += [
+        "### Where a peer's error is below Sordino's\n",
+        _above(cells),
+        WHAT_THE_LAWS_SAY.lstrip(),
+    ]
     return "\n".join([*parts, *_failed(rows)])
 
 
 def _bounds() -> str:
-    lines = ([s.name, str(s.max_rows), str(s.max_rows_per_group), str(s.max_groups)] for s in SHAPES)
+    lines = (
+        [s.name, str(s.max_rows), str(s.max_rows_per_group), str(s.max_groups)] for s in SHAPES
+    )
     return table(["", "rows of a person", "rows in one group", "groups of a person"], lines)
 
 
 def _target(cells: Cells) -> list[str]:
-    pairs = [(cells["Sordino", shape, case], its) for (tool, shape, case), its in cells.items() if tool != "Sordino"]
+    pairs = [
+        (cells["Sordino", shape, case], its)
+        for (tool, shape, case), its in cells.items()
+        if tool != "Sordino"
+    ]
     larger = sum(_is_larger(ours, its) for ours, its in pairs)
     shown = f"{len(pairs) - larger} of {len(pairs)} cells, or within chance"
     return ["error at most each peer's", "every cell", shown, mark(not larger)]
@@ -98,7 +121,10 @@ def _lines(cells: Cells, shape: Shape) -> Iterator[list[str]]:
             line.append(f"**{ratio}**" if _is_larger(ours, its) else f"*{ratio}*" if few else ratio)
         yield line
     tools = ("Sordino", *PEERS)
-    asked = {tool: [cells[key]["releases"] for key in cells if key[:2] == (tool, shape.name)] for tool in tools}
+    asked = {
+        tool: [cells[key]["releases"] for key in cells if key[:2] == (tool, shape.name)]
+        for tool in tools
+    }
     yield ["releases", *(_span(numbers) for numbers in asked.values())]
 
 
@@ -115,7 +141,9 @@ def _is_larger(ours: Row, its: Row) -> bool:
 
 def _chance(row: Row, noise: float) -> float:
     """The standard error of a root mean square of Laplace noise (fourth moment 6) around a bias."""
-    squares = noise * sqrt((4 * row["bias"] ** 2 + 5 * noise**2) / (row["releases"] * row["numbers"]))
+    squares = noise * sqrt(
+        (4 * row["bias"] ** 2 + 5 * noise**2) / (row["releases"] * row["numbers"])
+    )
     return squares / (2 * hypot(row["bias"], noise))
 
 
@@ -125,7 +153,9 @@ def _above(cells: Cells) -> str:
         ours = cells["Sordino", shape, case]
         if tool != "Sordino" and _is_larger(ours, its):
             reason = REASONS.get((shape, case), "not understood")
-            lines.append([f"{shape}, {case}: {tool}", short(ours["rmse"]), short(its["rmse"]), reason])
+            lines.append(
+                [f"{shape}, {case}: {tool}", short(ours["rmse"]), short(its["rmse"]), reason]
+            )
     return table(["", "Sordino", "it", "why"], lines) if lines else "Nowhere.\n"
 
 
@@ -138,7 +168,12 @@ def _failed(rows: list[Row]) -> Iterator[str]:
 def chart(rows: list[Row]) -> alt.FacetChart:
     cells: Cells = {(row["tool"], row["shape"], row["case"]): row for row in rows if "rmse" in row}
     shown = [
-        {"tool": tool, "case": case, "shape": shape, "ratio": row["rmse"] / cells["Sordino", shape, case]["rmse"]}
+        {
+            "tool": tool,
+            "case": case,
+            "shape": shape,
+            "ratio": row["rmse"] / cells["Sordino", shape, case]["rmse"],
+        }
         for (tool, shape, case), row in cells.items()
         if row["releases"] * row["numbers"] >= FEW
     ]

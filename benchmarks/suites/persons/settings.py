@@ -73,7 +73,12 @@ def truth(case: str, rows: Rows) -> Answers:
     if case.endswith("by group"):
         terms = [(home, 1.0 if case.startswith("count") else value) for _, home, value in rows]
         return by_group((home, sum(term for of, term in terms if of == home)) for home in GROUPS)
-    return {"count": float(len(values)), "sum": sum(values), "mean": fmean(values), "median": median(values)}[case]
+    return {
+        "count": float(len(values)),
+        "sum": sum(values),
+        "mean": fmean(values),
+        "median": median(values),
+    }[case]
 
 
 def by_group(pairs: Iterable[tuple[Any, Any]]) -> list[float]:

@@ -11,7 +11,17 @@ from typing import Any
 
 import pandas as pd
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import DELTA, EPSILON, LOWER, SQL, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    DELTA,
+    EPSILON,
+    LOWER,
+    SQL,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 from snsql import Privacy, from_df
 
 warnings.filterwarnings("ignore")
@@ -40,7 +50,9 @@ def reader(frame: Any, shape: Shape, epsilon: float) -> Any:
         "home": {"type": "string"},
         "amount": {"type": "float", "lower": float(LOWER), "upper": float(UPPER)},
     }  # fmt: skip
-    return from_df(frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata={"": {"d": {"t": table}}})
+    return from_df(
+        frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata={"": {"d": {"t": table}}}
+    )
 
 
 def ask(asked: Any, sql: str) -> Answers:

@@ -6,7 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import EPSILON, GROUPS, LOWER, SQL, STEP, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    EPSILON,
+    GROUPS,
+    LOWER,
+    SQL,
+    STEP,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 
 import sordino as so
 
@@ -33,7 +44,9 @@ def ask(session: so.Session, shape: Shape, sql: str) -> Answers:
         assert isinstance(value, int | float)
         return float(value)
     per_group, groups = shape.max_rows_per_group, shape.max_groups
-    answer = session.sql(sql, epsilon=EPSILON, bias=False, max_rows_per_group=per_group, max_groups=groups)
+    answer = session.sql(
+        sql, epsilon=EPSILON, bias=False, max_rows_per_group=per_group, max_groups=groups
+    )
     return by_group(zip(answer["home"], answer["answer"], strict=True))
 
 

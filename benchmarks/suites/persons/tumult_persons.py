@@ -10,7 +10,16 @@ from functools import partial
 from typing import Any
 
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import EPSILON, GROUPS, LOWER, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    EPSILON,
+    GROUPS,
+    LOWER,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers must find the same packages
 from benchmarks.suites.queries.asking.tumult import spark

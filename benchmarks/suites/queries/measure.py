@@ -40,7 +40,10 @@ def measure_speed(asking: Asking, *sizes: int) -> None:
             if question.case in asked or question.delta > DELTA:
                 continue  # the first way to ask is the tool's usual one
             asked.add(question.case)
-            with row("speed", question.case, rows=rows, **question.fields) as fields, _until(deadline):
+            with (
+                row("speed", question.case, rows=rows, **question.fields) as fields,
+                _until(deadline),
+            ):
                 fields.update(_times(question))
 
 
@@ -52,7 +55,9 @@ def measure_error(asking: Asking, rows: int = ERROR_ROWS, releases: int = RELEAS
     for place, question in enumerate(questions):
         share = (deadline - perf_counter()) / (len(questions) - place)
         with row("error", question.case, rows=rows, **question.fields) as fields:
-            fields.update(_errors(question, truths[question.case], releases, perf_counter() + share, deadline))
+            fields.update(
+                _errors(question, truths[question.case], releases, perf_counter() + share, deadline)
+            )
 
 
 def load_time(seconds: float, rows: int, how: str) -> None:
@@ -64,9 +69,19 @@ def _times(question: Question) -> dict[str, object]:
     first = _seconds(question)
     sample = [first] if first > PATIENCE_SECONDS else []
     start = perf_counter()
-    while not sample or (len(sample) < RUNS and first <= PATIENCE_SECONDS and perf_counter() - start < PATIENCE_SECONDS):
+    while not sample or (
+        len(sample) < RUNS
+        and first <= PATIENCE_SECONDS
+        and perf_counter() - start < PATIENCE_SECONDS
+    ):
         sample.append(_seconds(question))
-    return {"value": median(sample), "low": min(sample), "high": max(sample), "first": first, "runs": len(sample)}
+    return {
+        "value": median(sample),
+        "low": min(sample),
+        "high": max(sample),
+        "first": first,
+        "runs": len(sample),
+    }
 
 
 def _seconds(question: Question) -> float:
@@ -75,7 +90,9 @@ def _seconds(question: Question) -> float:
     return perf_counter() - start
 
 
-def _errors(question: Question, truth: Answers, releases: int, enough: float, deadline: float) -> dict[str, object]:
+def _errors(
+    question: Question, truth: Answers, releases: int, enough: float, deadline: float
+) -> dict[str, object]:
     """No new release is begun after `enough`, and none goes on after the deadline of the script."""
     start = perf_counter()
     squares: list[float] = []
@@ -89,7 +106,13 @@ def _errors(question: Question, truth: Answers, releases: int, enough: float, de
     spread = sqrt(fmean((square - value**2) ** 2 for square in squares) / max(count - 1, 1))
     seconds = (perf_counter() - start) / count
     uncertain = spread / (2 * value) if count > 1 and value else None
-    return {"value": value, "uncertain": uncertain, "bias": fmean(bias), "releases": count, "seconds": seconds}
+    return {
+        "value": value,
+        "uncertain": uncertain,
+        "bias": fmean(bias),
+        "releases": count,
+        "seconds": seconds,
+    }
 
 
 def _listed(answers: Answers) -> list[float]:

@@ -36,16 +36,26 @@ def widths(trials: int) -> Iterator[str]:
     """On a grid of 100,001 points, persons of one row and of ten."""
     for rows in (100, 1000, 10_000, 100_000):
         found: list[tuple[float, float]] = []
-        for (name, shape), epsilon, own in product(SHAPES.items(), (Fraction(1, 10), Fraction(1), Fraction(3)), (1, 10)):
+        for (name, shape), epsilon, own in product(
+            SHAPES.items(), (Fraction(1, 10), Fraction(1), Fraction(3)), (1, 10)
+        ):
             data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)
             cells, counts = np.unique(np.rint(data * 100).astype(np.int64), return_counts=True)
             for level in LEVELS:
                 at = np.searchsorted(np.cumsum(counts) * level.denominator, level.numerator * rows)
-                truth, asked = int(cells[at]), {"positions": 100_001, "levels": (level,), "rate": epsilon / own}
+                truth, asked = (
+                    int(cells[at]),
+                    {"positions": 100_001, "levels": (level,), "rate": epsilon / own},
+                )
                 drawn = [noisy_quantiles(cells, counts, **asked)[0] for _ in range(trials)]
                 error = float(np.quantile([abs(one.value - truth) for one in drawn], 0.95))
                 half = float(np.mean([one.high - one.low for one in drawn])) / 2
-                found.append((half / max(error, 1), float(np.mean([one.low <= truth <= one.high for one in drawn]))))
+                found.append(
+                    (
+                        half / max(error, 1),
+                        float(np.mean([one.low <= truth <= one.high for one in drawn])),
+                    )
+                )
         ratios = sorted(ratio for ratio, _ in found)
         above = sum(ratio > 3 for ratio in ratios) / len(ratios)
         yield (
@@ -60,13 +70,20 @@ def deciles(trials: int) -> Iterator[str]:
     for rows, (name, shape) in product((1000, 100_000), SHAPES.items()):
         data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)
         cells, counts = np.unique(np.rint(data * 100).astype(np.int64), return_counts=True)
-        truth = np.array([cells[np.searchsorted(np.cumsum(counts) * 10, i * rows)] for i in range(1, 10)])
+        truth = np.array(
+            [cells[np.searchsorted(np.cumsum(counts) * 10, i * rows)] for i in range(1, 10)]
+        )
         asked: dict[str, Any] = {"positions": 100_001, "levels": levels, "rate": Fraction(1)}
         drawn = [noisy_quantiles(cells, counts, **asked) for _ in range(trials)]
-        values, low, high = (np.array([[getattr(q, end) for q in one] for one in drawn]) for end in ("value", "low", "high"))
+        values, low, high = (
+            np.array([[getattr(q, end) for q in one] for one in drawn])
+            for end in ("value", "low", "high")
+        )
         errors, halves = np.abs(values - truth) / 100, (high - low) / 200
         held = np.mean(((low <= truth) & (truth <= high)).all(axis=1))
-        ratio = median((halves.mean(axis=0) / np.maximum(np.quantile(errors, 0.95, axis=0), 0.01)).tolist())
+        ratio = median(
+            (halves.mean(axis=0) / np.maximum(np.quantile(errors, 0.95, axis=0), 0.01)).tolist()
+        )
         yield (
             f"{rows:,} rows, {name}: rmse {np.sqrt((errors**2).mean(axis=0)).mean():.4g}, half-width {halves.mean():.4g} "
             f"({ratio:.2f} times the 95 % error), all nine held {held:.3f}"
@@ -90,15 +107,27 @@ def seconds(rows: int) -> Iterator[str]:
             "amount": {"type": "float", "min": 0, "max": 500, "step": 0.01},
         }
         data = so.Dataset(
-            path, name="trips", unit="person", max_rows=10, max_groups=5, columns=columns, budget=so.Budget(10**6)
+            path,
+            name="trips",
+            unit="person",
+            max_rows=10,
+            max_groups=5,
+            columns=columns,
+            budget=so.Budget(10**6),
         )
         sql = f"SELECT zone, quantile_disc(amount, 0.5), COUNT(DISTINCT person) FROM '{path}' GROUP BY zone"
         with so.Session(data, threads=2, memory="6GB") as session, duckdb.connect() as own:
-            own.execute("SET threads = 2; SET memory_limit = '6GB'; SET preserve_insertion_order = false")
+            own.execute(
+                "SET threads = 2; SET memory_limit = '6GB'; SET preserve_insertion_order = false"
+            )
             asked: dict[str, Callable[[], object]] = {
                 "DuckDB, quantile_disc and distinct persons": lambda: own.execute(sql).fetchall(),
-                "Sordino, medians": lambda: session.sql("SELECT zone, MEDIAN(amount) FROM trips GROUP BY zone", epsilon=1),
-                "Sordino, means": lambda: session.sql("SELECT zone, AVG(amount) FROM trips GROUP BY zone", epsilon=1),
+                "Sordino, medians": lambda: session.sql(
+                    "SELECT zone, MEDIAN(amount) FROM trips GROUP BY zone", epsilon=1
+                ),
+                "Sordino, means": lambda: session.sql(
+                    "SELECT zone, AVG(amount) FROM trips GROUP BY zone", epsilon=1
+                ),
             }
             times: dict[str, list[float]] = {name: [] for name in asked}
             for _ in range(TURNS):

@@ -18,11 +18,19 @@ EPSILON, RELEASES = 1.0, 200
 MEANS = "AVG(x * y) AS xy, AVG(x) AS x, AVG(y) AS y"
 RECIPES: dict[str, tuple[str, str, Callable[[dict[str, float]], float]]] = {
     "covariance": ("COVAR_POP(y, x)", MEANS, lambda a: a["xy"] - a["x"] * a["y"]),
-    "slope": ("REGR_SLOPE(y, x)", f"{MEANS}, VAR_POP(x) AS xx", lambda a: (a["xy"] - a["x"] * a["y"]) / a["xx"]),
+    "slope": (
+        "REGR_SLOPE(y, x)",
+        f"{MEANS}, VAR_POP(x) AS xx",
+        lambda a: (a["xy"] - a["x"] * a["y"]) / a["xx"],
+    ),
     "correlation": (
         "CORR(y, x)",
         f"{MEANS}, VAR_POP(x) AS xx, VAR_POP(y) AS yy",
-        lambda a: (a["xy"] - a["x"] * a["y"]) / math.sqrt(a["xx"] * a["yy"]) if a["xx"] * a["yy"] > 0 else 0.0,
+        lambda a: (
+            (a["xy"] - a["x"] * a["y"]) / math.sqrt(a["xx"] * a["yy"])
+            if a["xx"] * a["yy"] > 0
+            else 0.0
+        ),
     ),
 }
 
@@ -31,7 +39,9 @@ def table(rows: int) -> pa.Table:
     """x is a skewed amount, y depends on it, both within 0 to 1000."""
     generator = np.random.default_rng(20_260)
     x = np.clip(250 * generator.gamma(2.0, 0.8, rows), 0, 1000)
-    return pa.table({"x": x, "y": np.clip(100 + 0.7 * x + 120 * generator.normal(size=rows), 0, 1000)})
+    return pa.table(
+        {"x": x, "y": np.clip(100 + 0.7 * x + 120 * generator.normal(size=rows), 0, 1000)}
+    )
 
 
 def truths(data: pa.Table) -> dict[str, float]:
@@ -45,7 +55,9 @@ def asked(session: so.Session, outputs: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    columns: dict[str, dict[str, Any]] = {name: {"type": "float", "min": 0, "max": 1000, "step": 0.01} for name in "xy"}
+    columns: dict[str, dict[str, Any]] = {
+        name: {"type": "float", "min": 0, "max": 1000, "step": 0.01} for name in "xy"
+    }
     for rows in (10_000, 100_000):
         data = table(rows)
         declared = so.Dataset(data, name="t", unit="row", columns=columns, budget=so.Budget(10**6))

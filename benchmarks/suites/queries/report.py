@@ -4,7 +4,17 @@ from collections.abc import Iterator
 
 from benchmarks.markdown import duration, mark, short, table, times
 from benchmarks.suites.queries.chart import chart
-from benchmarks.suites.queries.rows import ENOUGH, HAND, Row, at_guarantee, excess, failures, label, of_part, one
+from benchmarks.suites.queries.rows import (
+    ENOUGH,
+    HAND,
+    Row,
+    at_guarantee,
+    excess,
+    failures,
+    label,
+    of_part,
+    one,
+)
 from benchmarks.suites.queries.settings import CASES, DELTA, ERROR_ROWS, SMALL, SPEED_ROWS
 
 __all__ = ["TITLE", "chart", "section"]
@@ -48,7 +58,10 @@ def section(rows: list[Row]) -> str:
         "Steps measured alone: *plan* is parsing, typing and pricing; *engine* is DuckDB; *release* adds noise.\n",
         _steps(rows),
         "### What the first question waits for\n",
-        table([f"{SMALL} rows", "time"], ([row["case"], duration(row["value"])] for row in of_part(rows, "first"))),
+        table(
+            [f"{SMALL} rows", "time"],
+            ([row["case"], duration(row["value"])] for row in of_part(rows, "first")),
+        ),
         "### Before a peer can answer\n",
         _loads(rows),
         *(part for delta in (0.0, DELTA) for part in _errors(rows, delta)),
@@ -107,7 +120,14 @@ def _guarantee(delta: float) -> str:
 
 def _ours(rows: list[Row]) -> Row | None:
     """Sordino's row as a session answers, not the variant that SQL does not offer."""
-    return next((row for row in rows if row["tool"] == "Sordino" and "not in SQL" not in row.get("how", "")), None)
+    return next(
+        (
+            row
+            for row in rows
+            if row["tool"] == "Sordino" and "not in SQL" not in row.get("how", "")
+        ),
+        None,
+    )
 
 
 def _speed(rows: list[Row], size: int) -> Iterator[str]:
@@ -118,7 +138,11 @@ def _speed(rows: list[Row], size: int) -> Iterator[str]:
         cells = []
         for case in CASES:
             row, ours = (one(chosen, "speed", tool=name, case=case) for name in (tool, "Sordino"))
-            ratio = f", {times(row['value'] / ours['value'])}" if row and ours and tool != "Sordino" else ""
+            ratio = (
+                f", {times(row['value'] / ours['value'])}"
+                if row and ours and tool != "Sordino"
+                else ""
+            )
             fewer = f" ({row['runs']})" if row and row["runs"] < 5 else ""
             cells.append(duration(row["value"]) + fewer + ratio if row else "")
         lines.append([f"{tool} by hand" if tool == HAND else tool, *cells])
@@ -128,14 +152,20 @@ def _speed(rows: list[Row], size: int) -> Iterator[str]:
 def _steps(rows: list[Row]) -> str:
     lines = []
     for row in of_part(rows, "step"):
-        cells = (f"{duration(row[step])}, {row[step] / row['value']:.0%}" for step in ("plan", "engine", "release"))
+        cells = (
+            f"{duration(row[step])}, {row[step] / row['value']:.0%}"
+            for step in ("plan", "engine", "release")
+        )
         lines.append([f"{row['case']}, {row['rows']:,} rows", duration(row["value"]), *cells])
     return table(["", "all", "plan", "engine", "release"], lines)
 
 
 def _loads(rows: list[Row]) -> str:
     found = of_part(rows, "load")
-    return table(["", "time"], ([f"{r['tool']}: {r['case']}, {r['rows']:,} rows", duration(r["value"])] for r in found))
+    return table(
+        ["", "time"],
+        ([f"{r['tool']}: {r['case']}, {r['rows']:,} rows", duration(r["value"])] for r in found),
+    )
 
 
 def _errors(rows: list[Row], delta: float) -> Iterator[str]:
@@ -164,7 +194,12 @@ def _above(rows: list[Row]) -> str:
                 over = excess(ours, other) if ours and other["tool"] != "Sordino" else None
                 if ours and over:
                     verdict = "**above**" if over[1] else "by chance"
-                    cells = [f"{ours['value']:.4g}", f"{other['value']:.4g}", times(over[0]), verdict]
+                    cells = [
+                        f"{ours['value']:.4g}",
+                        f"{other['value']:.4g}",
+                        times(over[0]),
+                        verdict,
+                    ]
                     lines.append([f"{case}, {_guarantee(delta)}: {label(other)}", *cells])
     return table(["", "Sordino", "it", "S ÷ it", ""], lines) if lines else "Nowhere.\n"
 
@@ -173,7 +208,12 @@ def _failed(rows: list[Row]) -> Iterator[str]:
     lines = []
     for part in ("speed", "error", "step", "fixed"):
         for row in failures(rows, part):
-            where = [row["tool"], part, row.get("case", "the script"), f"{row['rows']:,} rows" if "rows" in row else ""]
+            where = [
+                row["tool"],
+                part,
+                row.get("case", "the script"),
+                f"{row['rows']:,} rows" if "rows" in row else "",
+            ]
             line = [", ".join(word for word in where if word), row["error"]]
             if "part" in row or part == "speed":
                 lines.append(line)

@@ -15,7 +15,11 @@ ENOUGH = 30
 
 def of_part(rows: list[Row], part: str, /, **wanted: object) -> list[Row]:
     """The measurements of one part with these fields, failures left out."""
-    return [row for row in rows if row.get("part") == part and "value" in row and wanted.items() <= row.items()]
+    return [
+        row
+        for row in rows
+        if row.get("part") == part and "value" in row and wanted.items() <= row.items()
+    ]
 
 
 def failures(rows: list[Row], part: str) -> list[Row]:
@@ -38,7 +42,11 @@ def at_guarantee(rows: list[Row], case: str, delta: float, /, *, fair: bool = Tr
 
     Of Sordino's plans only the one it chooses for this delta is shown. `fair` leaves out what cannot be compared.
     """
-    found = [row for row in of_part(rows, "error", case=case) if row["delta"] <= delta and not (fair and "unfair" in row)]
+    found = [
+        row
+        for row in of_part(rows, "error", case=case)
+        if row["delta"] <= delta and not (fair and "unfair" in row)
+    ]
     largest = max((row["delta"] for row in found if row["tool"] == "Sordino"), default=0.0)
     kept = [row for row in found if row["tool"] != "Sordino" or row["delta"] == largest]
     return sorted(kept, key=lambda row: float(row["value"]))

@@ -33,7 +33,9 @@ NATIONS = [
 NATION_REGIONS = [0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2, 4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1]
 BRANDS = [f"Brand#{i}{j}" for i in range(1, 6) for j in range(1, 6)]
 TYPES = [f"{a} {b}" for a in ("PROMO", "STANDARD", "ECONOMY") for b in ("TIN", "BRASS", "STEEL")]
-CONTAINERS = [f"{a} {b}" for a in ("SM", "MED", "LG") for b in ("CASE", "BOX", "PACK", "PKG", "BAG")]
+CONTAINERS = [
+    f"{a} {b}" for a in ("SM", "MED", "LG") for b in ("CASE", "BOX", "PACK", "PKG", "BAG")
+]
 COLOURS = ["green", "red", "blue", "ivory", "lemon"]
 FIRST, LAST = "1992-01-01", "1998-12-31"
 
@@ -49,7 +51,9 @@ def _number(salt: str, key: str, low: int, high: int) -> str:
 
 def make_data(folder: Path, scale: float) -> dict[str, int]:
     """Write the tables as Parquet; the number of rows of each."""
-    customers, orders, parts, suppliers = (max(10, int(n * scale)) for n in (150_000, 1_500_000, 200_000, 10_000))
+    customers, orders, parts, suppliers = (
+        max(10, int(n * scale)) for n in (150_000, 1_500_000, 200_000, 10_000)
+    )
     day = f"DATE '{FIRST}' + INTERVAL (({{}})) DAY"
     ordered = _number("day", "o", 0, 2405)
     tables = {
@@ -84,13 +88,17 @@ def make_data(folder: Path, scale: float) -> dict[str, int]:
             f"SELECT {i} AS n_nationkey, '{name}' AS n_name, {region} AS n_regionkey"
             for i, (name, region) in enumerate(zip(NATIONS, NATION_REGIONS, strict=True))
         ),
-        "region": " UNION ALL ".join(f"SELECT {i} AS r_regionkey, '{name}' AS r_name" for i, name in enumerate(REGIONS)),
+        "region": " UNION ALL ".join(
+            f"SELECT {i} AS r_regionkey, '{name}' AS r_name" for i, name in enumerate(REGIONS)
+        ),
     }
     counts = {}
     with duckdb.connect() as connection:
         for name, sql in tables.items():
             connection.execute(f"COPY ({sql}) TO '{folder / name}.parquet'")
-            counts[name] = connection.execute(f"SELECT COUNT(*) FROM '{folder / name}.parquet'").fetchone()[0]  # type: ignore[index]
+            counts[name] = connection.execute(
+                f"SELECT COUNT(*) FROM '{folder / name}.parquet'"
+            ).fetchone()[0]  # type: ignore[index]
     return counts
 
 
@@ -147,7 +155,9 @@ def declared(folder: Path, counts: dict[str, int]) -> so.Dataset:
             "public": True, "key": ["r_regionkey"], "columns": {"r_regionkey": whole(0, 4), "r_name": one_of(REGIONS)},
         },
     }  # fmt: skip
-    sources = {name: {"source": str(folder / f"{name}.parquet"), **table} for name, table in tables.items()}
+    sources = {
+        name: {"source": str(folder / f"{name}.parquet"), **table} for name, table in tables.items()
+    }
     return so.Dataset(tables=sources, budget={"epsilon": 10**6, "delta": 1e-6})
 
 
@@ -320,11 +330,15 @@ def main() -> None:
                 try:
                     session.preview(asked.sql, epsilon=1)
                 except SordinoError as refused:
-                    print(f"| {asked.number} {asked.title} | refused | | | | | {refused} |", flush=True)
+                    print(
+                        f"| {asked.number} {asked.title} | refused | | | | | {refused} |",
+                        flush=True,
+                    )
                     continue
                 questions = (by_person(asked.sql), asked.sql)
                 turns = [
-                    [_timed(partial(session.sql, asked.sql, epsilon=1))] + [_fetched(plain, sql) for sql in questions]
+                    [_timed(partial(session.sql, asked.sql, epsilon=1))]
+                    + [_fetched(plain, sql) for sql in questions]
                     for _ in range(5)
                 ]
                 ours, theirs, written = (min(times) for times in zip(*turns, strict=True))

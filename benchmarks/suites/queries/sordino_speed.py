@@ -27,7 +27,10 @@ from sordino.session import Session
 RUNS, BUDGET_SECONDS = 9, 120.0
 TWO_LEVELS, ONE_LEVEL = "bounded by hand", "distinct persons"
 BY_HAND: Mapping[str, tuple[str, str]] = {
-    "count": (TWO_LEVELS, f"SELECT sum(least(c, {MAX_ROWS})) FROM (SELECT user_id, count(*) AS c FROM t GROUP BY user_id)"),
+    "count": (
+        TWO_LEVELS,
+        f"SELECT sum(least(c, {MAX_ROWS})) FROM (SELECT user_id, count(*) AS c FROM t GROUP BY user_id)",
+    ),
     "sum": (
         TWO_LEVELS,
         f"SELECT sum(least(greatest(s, {MAX_ROWS * LOWER}), {MAX_ROWS * UPPER}))"

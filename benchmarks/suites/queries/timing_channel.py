@@ -47,7 +47,12 @@ class Case:
 
 
 CASES = (
-    Case("control: equal files", "SELECT SUM(x) FROM v WHERE city = 'rare'", {"city": "north"}, {"city": "north"}),
+    Case(
+        "control: equal files",
+        "SELECT SUM(x) FROM v WHERE city = 'rare'",
+        {"city": "north"},
+        {"city": "north"},
+    ),
     Case(  # no other row has this city: statistics of a row group show whether one is there
         "one row of a city",
         "SELECT SUM(x) FROM v WHERE city = 'rare'",
@@ -94,7 +99,13 @@ def session(path: Path) -> so.Session:
     }
     return so.Session(
         so.Dataset(
-            path, name="v", unit="person", columns=columns, max_rows_per_group=1, max_groups=1, budget=so.Budget(10**6)
+            path,
+            name="v",
+            unit="person",
+            columns=columns,
+            max_rows_per_group=1,
+            max_groups=1,
+            budget=so.Budget(10**6),
         ),
         threads=1,
     )
@@ -106,7 +117,9 @@ def optimizers(*, on: bool) -> Iterator[None]:
     if not on:
         yield
         return
-    settings = tuple(setting for setting in database._SETTINGS if not setting.startswith("disabled_optimizers"))
+    settings = tuple(
+        setting for setting in database._SETTINGS if not setting.startswith("disabled_optimizers")
+    )
     assert len(settings) == len(database._SETTINGS) - 1
     with mock.patch.object(database, "_SETTINGS", settings):
         yield
@@ -131,8 +144,13 @@ def measured(case: Case, folder: Path, asked: int, *, on: bool) -> npt.NDArray[n
     watch = Stopwatch()
     with ExitStack() as stack:
         stack.enter_context(optimizers(on=on))
-        sessions = [stack.enter_context(session(folder / name)) for name in ("without.parquet", "matching.parquet")]
-        stack.enter_context(mock.patch.object(DuckDB, "run", lambda engine, statement: watch(engine, statement)))
+        sessions = [
+            stack.enter_context(session(folder / name))
+            for name in ("without.parquet", "matching.parquet")
+        ]
+        stack.enter_context(
+            mock.patch.object(DuckDB, "run", lambda engine, statement: watch(engine, statement))
+        )
         for turn in range(asked + 5):
             for each in sessions if turn % 2 else sessions[::-1]:
                 each.sql(case.question, epsilon=1)
@@ -143,16 +161,25 @@ def measured(case: Case, folder: Path, asked: int, *, on: bool) -> npt.NDArray[n
 
 def area(without: npt.NDArray[np.float64], matching: npt.NDArray[np.float64]) -> float:
     """The chance that a time with the row is longer than one without, or shorter, whichever is more telling."""
-    longer = float((matching[:, None] > without[None, :]).mean() + 0.5 * (matching[:, None] == without[None, :]).mean())
+    longer = float(
+        (matching[:, None] > without[None, :]).mean()
+        + 0.5 * (matching[:, None] == without[None, :]).mean()
+    )
     return max(longer, 1 - longer)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("asked", nargs="?", type=int, default=200, help="how often each file is asked")
+    parser.add_argument(
+        "asked", nargs="?", type=int, default=200, help="how often each file is asked"
+    )
     asked = parser.parse_args().asked
-    chance = math.sqrt((2 * asked + 1) / (12 * asked**2))  # of an area where there is nothing to tell
-    print(f"{asked} answers for each file, {ROWS:,} rows; by the clock / by the processor; standard error {chance:.3f}")
+    chance = math.sqrt(
+        (2 * asked + 1) / (12 * asked**2)
+    )  # of an area where there is nothing to tell
+    print(
+        f"{asked} answers for each file, {ROWS:,} rows; by the clock / by the processor; standard error {chance:.3f}"
+    )
     for case in CASES:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -165,7 +192,10 @@ def main() -> None:
                 state = "optimizers on " if on else "as it is      "
                 without, matching = np.median(times[..., 1], axis=1)
                 more = f"with the row {1e6 * (matching - without):+.0f} us by the processor"
-                print(f"{case.name:24} {state}  told apart {told}   median ms {typical}   {more}", flush=True)
+                print(
+                    f"{case.name:24} {state}  told apart {told}   median ms {typical}   {more}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

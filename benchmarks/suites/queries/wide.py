@@ -31,7 +31,13 @@ def session() -> so.Session:
     }
     return so.Session(
         so.Dataset(
-            table, name="v", unit="person", columns=columns, max_rows_per_group=3, max_groups=2, budget=so.Budget(10**5)
+            table,
+            name="v",
+            unit="person",
+            columns=columns,
+            max_rows_per_group=3,
+            max_groups=2,
+            budget=so.Budget(10**5),
         )
     )
 

@@ -27,10 +27,16 @@ def section(rows: list[Row]) -> str:
         "### Targets\n",
         table(["target", "asked", "measured", "by processor time", "verdict"], targets(rows)),
         "### Durable charges per second\n",
-        table(["threads", "charges per second"], ([r["case"], f"{r['value']:,.0f}"] for r in _of(rows, "charges"))),
+        table(
+            ["threads", "charges per second"],
+            ([r["case"], f"{r['value']:,.0f}"] for r in _of(rows, "charges")),
+        ),
         "### Answers\n",
         _rates("question", _of(rows, "slots")),
-        table(["lateness", "milliseconds"], ([r["case"], f"{r['value']:,.1f}"] for r in _of(rows, "lateness"))),
+        table(
+            ["lateness", "milliseconds"],
+            ([r["case"], f"{r['value']:,.1f}"] for r in _of(rows, "lateness")),
+        ),
         table(
             ["refused in a pause, until the owner resumed", "times"],
             ([r["case"], str(r["value"])] for r in _of(rows, "pauses")),
@@ -46,7 +52,10 @@ def section(rows: list[Row]) -> str:
 
 def _rates(what: str, rows: list[Row]) -> str:
     head = [what, "per second", "processor, ms each", "per second by processor time", "load"]
-    cells = ([r["case"], *(f"{r[name]:,.1f}" for name in ("value", "processor", "possible", "load"))] for r in rows)
+    cells = (
+        [r["case"], *(f"{r[name]:,.1f}" for name in ("value", "processor", "possible", "load"))]
+        for r in rows
+    )
     return table(head, cells)
 
 
@@ -57,8 +66,18 @@ def _of(rows: list[Row], part: str) -> list[Row]:
 TARGETS = (
     ("charges", "", "durable charges per second with group commit", 500.0),
     ("slots", "", "COUNT over a million rows per second, clock set low", 15.0),
-    ("previews", "another question", "previews per second, two cores, another question each time", 150.0),
-    ("previews", "same question at another price", "previews per second, two cores, another price each time", 150.0),
+    (
+        "previews",
+        "another question",
+        "previews per second, two cores, another question each time",
+        150.0,
+    ),
+    (
+        "previews",
+        "same question at another price",
+        "previews per second, two cores, another price each time",
+        150.0,
+    ),
     ("pages", "", "pages per second, two cores", 1000.0),
 )
 
@@ -72,10 +91,22 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
             continue
         best = max(row["value"] for row in found)
         possible = max((row["possible"] for row in found if "possible" in row), default=None)
-        yield [what, f"≥ {least:,.0f}", f"{best:,.1f}", "" if possible is None else f"{possible:,.1f}", mark(best >= least)]
+        yield [
+            what,
+            f"≥ {least:,.0f}",
+            f"{best:,.1f}",
+            "" if possible is None else f"{possible:,.1f}",
+            mark(best >= least),
+        ]
     late = min((row["value"] for row in _of(rows, "lateness")), default=None)
     found_late = "not measured" if late is None else f"{late:.1f} ms"
-    yield ["answers after their tick (99 %)", "≤ 10 ms", found_late, "", mark(late is not None and late <= 10)]
+    yield [
+        "answers after their tick (99 %)",
+        "≤ 10 ms",
+        found_late,
+        "",
+        mark(late is not None and late <= 10),
+    ]
 
 
 def chart(rows: list[Row]) -> Any:
@@ -85,6 +116,10 @@ def chart(rows: list[Row]) -> Any:
         x=alt.X("threads:Q", title="threads that charge", scale=alt.Scale(type="log")),
         y=alt.Y("value:Q", title="durable charges per second", scale=alt.Scale(type="log")),
     )
-    heading = alt.TitleParams("Group commit: one sync for all that wait", anchor="start", fontSize=16, offset=14)
-    picture = base.mark_line(color="#0b6e6e") + base.mark_point(filled=True, size=90, color="#0b6e6e")
+    heading = alt.TitleParams(
+        "Group commit: one sync for all that wait", anchor="start", fontSize=16, offset=14
+    )
+    picture = base.mark_line(color="#0b6e6e") + base.mark_point(
+        filled=True, size=90, color="#0b6e6e"
+    )
     return picture.properties(width=520, height=240, title=heading, padding=20, background="white")

@@ -20,7 +20,13 @@ def charges(ledger: Ledger, threads: int) -> float:
     def work(place: int) -> None:
         while perf_counter() < until:
             ledger.charge(
-                CHARGE, Request(f"{threads}/{place}/{counts[place]}", QUESTION, "epsilon=1/100", f"analyst {place}")
+                CHARGE,
+                Request(
+                    f"{threads}/{place}/{counts[place]}",
+                    QUESTION,
+                    "epsilon=1/100",
+                    f"analyst {place}",
+                ),
             )
             counts[place] += 1
 
@@ -36,6 +42,11 @@ def charges(ledger: Ledger, threads: int) -> float:
 if __name__ == "__main__":
     with folder() as path, Ledger.open(dataset(str(path / "visits.ledger"))) as ledger:
         for threads in (1, 8, 32, 128):
-            emit(part="charges", case=f"{threads} threads", threads=threads, value=charges(ledger, threads))
+            emit(
+                part="charges",
+                case=f"{threads} threads",
+                threads=threads,
+                value=charges(ledger, threads),
+            )
         if not ledger.verify():
             raise AssertionError("the ledger does not verify")

@@ -39,7 +39,9 @@ async def measure(unit: str, answer_time: float) -> None:
                 for number in itertools.count(first, CLIENTS):
                     if time.monotonic() > until:
                         return
-                    ask = Ask("ana", "sql", COUNT.format(number % 110), {"epsilon": "0.1"}, f"r{number}")
+                    ask = Ask(
+                        "ana", "sql", COUNT.format(number % 110), {"epsilon": "0.1"}, f"r{number}"
+                    )
                     reply = await dataset.ask(ask)
                     if reply.status == "answered":
                         late.append(time.monotonic() - reply.tick)
@@ -51,7 +53,9 @@ async def measure(unit: str, answer_time: float) -> None:
                 late.clear()
                 pauses[0] = 0
                 began, before = time.monotonic(), tree_seconds(pid)
-                await asyncio.gather(*(client(start + place, began + seconds) for place in range(CLIENTS)))
+                await asyncio.gather(
+                    *(client(start + place, began + seconds) for place in range(CLIENTS))
+                )
                 took, used = time.monotonic() - began, tree_seconds(pid) - before
             looking.cancel()
             answers = len(late)

@@ -39,7 +39,9 @@ def serving(path: Path) -> Iterator[tuple[int, int, str]]:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = int(found.getsockname()[1])
     command = [sys.executable, "-m", "sordino", "serve", str(path), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     try:
         assert process.stdout is not None
         yield port, process.pid, process.stdout.readline().strip()
@@ -73,7 +75,12 @@ async def ready(port: int, token: str) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
-            await send(port, token, lambda: ("POST", "/v1/datasets/visits/preview", preview(MEAN.format(1, 1))), 0)
+            await send(
+                port,
+                token,
+                lambda: ("POST", "/v1/datasets/visits/preview", preview(MEAN.format(1, 1))),
+                0,
+            )
             await send(port, token, lambda: ("POST", "/v1/datasets/visits/preview", preview(MEAN.format(1, 1))),
                        time.monotonic() + 0.001)  # fmt: skip
             return
@@ -90,10 +97,14 @@ def get(path: str) -> Request:
     return "GET", path, None
 
 
-async def measure(what: str, case: str, port: int, pid: int, token: str, requests: Requests) -> None:
+async def measure(
+    what: str, case: str, port: int, pid: int, token: str, requests: Requests
+) -> None:
     for seconds in (1.0, SECONDS):  # the first warms up
         before, began = tree_seconds(pid), time.monotonic()
-        counts = await asyncio.gather(*(send(port, token, requests, began + seconds) for _ in range(CLIENTS)))
+        counts = await asyncio.gather(
+            *(send(port, token, requests, began + seconds) for _ in range(CLIENTS))
+        )
         took, used = time.monotonic() - began, tree_seconds(pid) - before
     count = sum(counts)
     emit(what, case, value=count / took, processor=1000 * used / count, possible=CORES * count / used,
@@ -118,7 +129,10 @@ async def everything(port: int, pid: int, token: str) -> None:
         ("a mean, another question each time", other),
         ("a grouped mean, another question each time", grouped),
         ("a mean, the same question at another price each time", dearer),
-        ("a mean, the same question at the same price", lambda: ("POST", at, preview(MEAN.format(65, 50)))),
+        (
+            "a mean, the same question at the same price",
+            lambda: ("POST", at, preview(MEAN.format(65, 50))),
+        ),
     ):
         await measure("previews", case, port, pid, token, requests)
     for case, path in (

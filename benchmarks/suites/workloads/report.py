@@ -14,10 +14,30 @@ MEASURED_ONCE: tuple[Row, ...] = (
     {"tool": MST, "case": "epsilon 0.1", "pairs": 0.1465, "triples": 0.2423, "cpu_seconds": 210},
     {"tool": MST, "case": "epsilon 1", "pairs": 0.0738, "triples": 0.1446, "cpu_seconds": 134},
     {"tool": MST, "case": "epsilon 10", "pairs": 0.0415, "triples": 0.1004, "cpu_seconds": 142},
-    {"tool": "SWIFT (dpsynth 0.3)", "case": "epsilon 1", "pairs": 0.0626, "triples": 0.1207, "cpu_seconds": 161},
-    {"tool": "OpenDP MST", "case": "epsilon 1", "pairs": 0.1375, "triples": 0.2980, "cpu_seconds": 98},
-    {"tool": "OpenDP AIM", "case": "epsilon 1", "error": "stopped after 171 seconds of processor time"},
-    {"tool": "dpmm AIM, 1 MB", "case": "epsilon 1", "error": "stopped after 172 seconds of processor time"},
+    {
+        "tool": "SWIFT (dpsynth 0.3)",
+        "case": "epsilon 1",
+        "pairs": 0.0626,
+        "triples": 0.1207,
+        "cpu_seconds": 161,
+    },
+    {
+        "tool": "OpenDP MST",
+        "case": "epsilon 1",
+        "pairs": 0.1375,
+        "triples": 0.2980,
+        "cpu_seconds": 98,
+    },
+    {
+        "tool": "OpenDP AIM",
+        "case": "epsilon 1",
+        "error": "stopped after 171 seconds of processor time",
+    },
+    {
+        "tool": "dpmm AIM, 1 MB",
+        "case": "epsilon 1",
+        "error": "stopped after 172 seconds of processor time",
+    },
 )
 """The first four on 2026-11-15, by scripts that are not on the registry, so that they cannot be run here again; the last
 three on 2026-11-18, by the scripts of this suite. All on the machine of this report under load; a row of this run replaces
@@ -37,8 +57,21 @@ peer's run is given up after 900 CPU seconds.
 def section(rows: list[Row]) -> str:
     tables = [one for one in rows if one["part"] == "marginals" and "error" not in one]
     made = _synthesis(rows)
-    parts = [HOW_TO_READ.lstrip(), "### Target\n", table(["target", "asked", "measured", "verdict"], _targets(tables, made))]
-    head = ["columns", "tables", "excess", "covered", "variance", "engine", "noise and tables", "peak MB"]
+    parts = [
+        HOW_TO_READ.lstrip(),
+        "### Target\n",
+        table(["target", "asked", "measured", "verdict"], _targets(tables, made)),
+    ]
+    head = [
+        "columns",
+        "tables",
+        "excess",
+        "covered",
+        "variance",
+        "engine",
+        "noise and tables",
+        "peak MB",
+    ]
     parts += ["### Marginals\n", table(head, _marginals(tables))]
     head = ["tool", "epsilon", "pairs", "triples", "intervals hold", "CPU s"]
     parts += ["### Synthetic rows\n", table(head, _synthetic(made))]
@@ -51,29 +84,60 @@ def _synthesis(rows: list[Row]) -> list[Row]:
     """The rows of this run, and those measured once of what it has no row for."""
     own = [one for one in rows if one.get("part") == "synthesis"]
     known = {(one["tool"], one["case"]) for one in own}
-    return own + [{"part": "synthesis", **one} for one in MEASURED_ONCE if (one["tool"], one["case"]) not in known]
+    return own + [
+        {"part": "synthesis", **one}
+        for one in MEASURED_ONCE
+        if (one["tool"], one["case"]) not in known
+    ]
 
 
 def _targets(tables: list[Row], made: list[Row]) -> Iterator[list[str]]:
     for one in tables:
         excess = abs(one["relative_excess"])
-        yield [f"variance of the optimum, {one['case']}", "within 1e-9", f"{excess:.1e}", mark(excess <= 1e-9)]
+        yield [
+            f"variance of the optimum, {one['case']}",
+            "within 1e-9",
+            f"{excess:.1e}",
+            mark(excess <= 1e-9),
+        ]
         most = 1 if one["tables"] < 100 else 60
-        spent = one["release_seconds"] + (one["engine_seconds"] + one["plan_seconds"] if most > 1 else 0)
+        spent = one["release_seconds"] + (
+            one["engine_seconds"] + one["plan_seconds"] if most > 1 else 0
+        )
         yield [f"time, {one['case']}", f"below {most} s", duration(spent), mark(spent < most)]
         if most > 1:
-            yield [f"memory, {one['case']}", "below 2 GB", f"{one['peak_mb']:.0f} MB", mark(one["peak_mb"] < 2048)]
-        yield [f"intervals, {one['case']}", "95 %", f"{one['covered']:.2%}", mark(one["covered"] > 0.945)]
+            yield [
+                f"memory, {one['case']}",
+                "below 2 GB",
+                f"{one['peak_mb']:.0f} MB",
+                mark(one["peak_mb"] < 2048),
+            ]
+        yield [
+            f"intervals, {one['case']}",
+            "95 %",
+            f"{one['covered']:.2%}",
+            mark(one["covered"] > 0.945),
+        ]
     done = {(one["tool"], one["case"]): one for one in made if "error" not in one}
     if not any("AIM" in tool for tool, _ in done):
-        yield ["triples and CPU time", "at most AIM's, a tenth of it", "no run of AIM finished", "not measured"]
+        yield [
+            "triples and CPU time",
+            "at most AIM's, a tenth of it",
+            "no run of AIM finished",
+            "not measured",
+        ]
     for (tool, case), one in done.items():
         if tool != "Sordino":
             continue
         for peer in sorted({name for name, at in done if at == case and name != "Sordino"}):
             other = done[peer, case]
             shown = f"{one['triples']:.4f} against {other['triples']:.4f}"
-            yield [f"triples, {case}", f"at most {peer}'s", shown, mark(one["triples"] <= other["triples"])]
+            yield [
+                f"triples, {case}",
+                f"at most {peer}'s",
+                shown,
+                mark(one["triples"] <= other["triples"]),
+            ]
             seconds = f"{one['cpu_seconds']:.1f} s against {other['cpu_seconds']:.0f} s"
             faster = one["cpu_seconds"] < other["cpu_seconds"] / 10
             yield [f"CPU time, {case}", f"a tenth of {peer}'s", seconds, mark(faster)]
@@ -102,6 +166,8 @@ def chart(rows: list[Row]) -> alt.Chart:
     points = alt.Chart(alt.Data(values=shown)).mark_line(point=True)
     return points.encode(
         x=alt.X("epsilon:Q", scale=alt.Scale(type="log"), title="epsilon"),
-        y=alt.Y("triples:Q", title="mean total variation of all triples", scale=alt.Scale(zero=True)),
+        y=alt.Y(
+            "triples:Q", title="mean total variation of all triples", scale=alt.Scale(zero=True)
+        ),
         color=alt.Color("tool:N", title=None),
     ).properties(width=460)

@@ -23,7 +23,9 @@ from benchmarks.timing import row
 
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
-FOLDER = Path(os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data"))
+FOLDER = Path(
+    os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data")
+)
 PEER_SECONDS = 900
 """Processor time after which a peer's run is given up."""
 
@@ -33,7 +35,11 @@ def adult() -> tuple[list[str], list[int], np.ndarray]:
     domain = json.loads((FOLDER / "adult-domain.json").read_text())
     with gzip.open(FOLDER / "adult.csv.gz", "rt") as file:
         lines = list(csv.reader(file))
-    return list(domain), list(domain.values()), np.array([[int(float(x)) for x in line] for line in lines[1:]])
+    return (
+        list(domain),
+        list(domain.values()),
+        np.array([[int(float(x)) for x in line] for line in lines[1:]]),
+    )
 
 
 def counts(rows: np.ndarray, sizes: list[int], columns: tuple[int, ...]) -> np.ndarray:
@@ -44,7 +50,9 @@ def counts(rows: np.ndarray, sizes: list[int], columns: tuple[int, ...]) -> np.n
     return np.bincount(cells, minlength=math.prod(sizes[i] for i in columns))
 
 
-def distance(one: np.ndarray, other: np.ndarray, sizes: list[int], columns: tuple[int, ...]) -> float:
+def distance(
+    one: np.ndarray, other: np.ndarray, sizes: list[int], columns: tuple[int, ...]
+) -> float:
     """The total variation between two tables."""
     a, b = (counts(rows, sizes, columns) / len(rows) for rows in (one, other))
     return float(np.abs(a - b).sum() / 2)
@@ -61,7 +69,11 @@ def rho_of(epsilon: float) -> float:
 
     def delta(rho: float) -> float:
         orders = 1 + np.logspace(-3, 4, 20_000)
-        logs = (orders - 1) * (orders * rho - epsilon) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
+        logs = (
+            (orders - 1) * (orders * rho - epsilon)
+            - np.log(orders - 1)
+            + orders * np.log1p(-1 / orders)
+        )
         return float(np.exp(logs.min()))
 
     low, high = 0.0, epsilon + 1.0
@@ -71,7 +83,9 @@ def rho_of(epsilon: float) -> float:
     return low
 
 
-def measure(tool: str, made: Callable[[float, list[str], list[int], np.ndarray], np.ndarray]) -> None:
+def measure(
+    tool: str, made: Callable[[float, list[str], list[int], np.ndarray], np.ndarray]
+) -> None:
     """Rows of a peer at every epsilon, the middle one first; a run is stopped after PEER_SECONDS of processor time.
 
     Names of cases on the command line choose some of them.
@@ -88,7 +102,9 @@ def measure(tool: str, made: Callable[[float, list[str], list[int], np.ndarray],
             found = made(epsilon, names, sizes, rows)
             signal.setitimer(signal.ITIMER_PROF, 0)
             fields["cpu_seconds"] = time.process_time() - used
-            fields["pairs"], fields["triples"] = (mean_distance(rows, found, sizes, ways) for ways in (2, 3))
+            fields["pairs"], fields["triples"] = (
+                mean_distance(rows, found, sizes, ways) for ways in (2, 3)
+            )
             fields["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -27,18 +27,28 @@ def optimum(sizes: list[int], ways: int, mu: float) -> float:
             for part in itertools.combinations(table, size):
                 outside = math.prod(sizes[i] for i in table if i not in part)
                 needs[part] = needs.get(part, 0.0) + cells / outside**2
-    roots = (math.sqrt(need) * math.prod(1 - 1 / sizes[i] for i in part) for part, need in needs.items())
+    roots = (
+        math.sqrt(need) * math.prod(1 - 1 / sizes[i] for i in part) for part, need in needs.items()
+    )
     return sum(roots) ** 2 / mu**2
 
 
 def measured(case: str, names: list[str], sizes: list[int], rows: np.ndarray) -> None:
-    columns = {n: {"type": "int", "min": 0, "max": k - 1, "nullable": False} for n, k in zip(names, sizes, strict=True)}
+    columns = {
+        n: {"type": "int", "min": 0, "max": k - 1, "nullable": False}
+        for n, k in zip(names, sizes, strict=True)
+    }
     table = pa.table({name: rows[:, i] for i, name in enumerate(names)})
     budget = so.Budget(100, DELTA)
     data = so.Dataset(table, unit="row", columns=columns, budget=budget)
-    with row("marginals", case, tables=math.comb(len(sizes), 2)) as fields, so.Session(data) as session:
+    with (
+        row("marginals", case, tables=math.comb(len(sizes), 2)) as fields,
+        so.Session(data) as session,
+    ):
         start = time.perf_counter()
-        plan = plan_workload(data, TwoMeterFilter(budget), names, ways=2, epsilon=1, weights=lambda _, cells: cells)
+        plan = plan_workload(
+            data, TwoMeterFilter(budget), names, ways=2, epsilon=1, weights=lambda _, cells: cells
+        )
         fields["plan_seconds"] = time.perf_counter() - start
         start = time.perf_counter()
         exact = session._engine.run(plan.statements[0])
@@ -56,11 +66,16 @@ def measured(case: str, names: list[str], sizes: list[int], rows: np.ndarray) ->
             np.add.at(truth, tuple(rows[:, i] for i in one.places), 1)
             off.append((np.abs(one.values - truth) <= one.half_width).mean())
             claimed.append(float(np.square(one.values - truth).mean() / one.variance))
-        fields["covered"], fields["measured_variance"] = float(np.mean(off)), float(np.mean(claimed))
+        fields["covered"], fields["measured_variance"] = (
+            float(np.mean(off)),
+            float(np.mean(claimed)),
+        )
         agree = []
         for name, other in itertools.permutations(names[:20], 2):
             pair = found[name, other]
-            agree.append(np.array_equal(pair.cells.sum(axis=pair.names.index(other)), found[name].cells))
+            agree.append(
+                np.array_equal(pair.cells.sum(axis=pair.names.index(other)), found[name].cells)
+            )
         fields["agree"] = all(agree)
         fields["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

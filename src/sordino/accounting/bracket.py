@@ -68,7 +68,9 @@ class Bracket:
 _EVERYTHING = Bracket(-math.inf, math.inf)
 
 
-def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
+def epsilon_bracket(
+    parts: Parts, delta: float, accuracy: float = ACCURACY, known: float = -math.inf
+) -> Bracket:
     """epsilon(delta) of the sum of independent losses, in one direction of the pair, for 0 < delta < 1.
 
     Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
@@ -77,7 +79,9 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     if far:
         left = delta - _infinite(far, 1)
         rest = (
-            epsilon_bracket(near, left, accuracy) if near and left > 0 else Bracket(-math.inf, 0.0 if left > 0 else math.inf)
+            epsilon_bracket(near, left, accuracy)
+            if near and left > 0
+            else Bracket(-math.inf, 0.0 if left > 0 else math.inf)
         )
         return Bracket(_surely(far, delta), rest.upper + _highest(far))
     if _deviation(parts) > _LARGEST:
@@ -87,7 +91,9 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     if (found := enumerated(parts)) is not None:
         window, error, slack = found
         low = _solve(window, (delta - _infinite(parts, -1)) * (1 + error), -1)
-        return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + error), 1) + slack)
+        return Bracket(
+            low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + error), 1) + slack
+        )
 
     best = _EVERYTHING
     if _many(parts) and (ends := epsilon_of_many(parts, delta, accuracy, known)) is not None:
@@ -98,18 +104,30 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     def once(spacing: float, tilt: float) -> Bracket:
         above = _grids(parts, delta, spacing, from_above)
         below = _grids(parts, delta, _BELOW * spacing, from_below)
-        upper = _solve(above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above, tilt), 1)
+        upper = _solve(
+            above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above, tilt), 1
+        )
         chance = delta * _SHARE
-        lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below, tilt), -1)
-        return Bracket(lower - _residual(below, chance) - _value_error(below), upper + _value_error(above))
+        lower = _solve(
+            below.window(tilt),
+            (delta + chance - _infinite(parts, -1)) * _scale_error(below, tilt),
+            -1,
+        )
+        return Bracket(
+            lower - _residual(below, chance) - _value_error(below), upper + _value_error(above)
+        )
 
     def width(b: Bracket) -> float:
         return 0.0 if b.upper <= known else (b.upper - b.lower) / max(abs(b.upper), 1e-9)
 
-    return best & _refine(parts, delta, accuracy, once, width, coarser=_LOOK if known > -math.inf else 1.0)
+    return best & _refine(
+        parts, delta, accuracy, once, width, coarser=_LOOK if known > -math.inf else 1.0
+    )
 
 
-def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
+def delta_bracket(
+    parts: Parts, epsilon: float, accuracy: float = ACCURACY, known: float = -math.inf
+) -> Bracket:
     """delta(epsilon) of the sum of independent losses, in one direction of the pair; accuracy is that of epsilon.
 
     Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
@@ -120,7 +138,11 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
     near, far = _apart(parts)
     if far:
         beyond = epsilon - _highest(far)
-        most = delta_bracket(near, beyond, accuracy).upper if near else -math.expm1(min(beyond, 0.0)) * (1 + 2.0**-40)
+        most = (
+            delta_bracket(near, beyond, accuracy).upper
+            if near
+            else -math.expm1(min(beyond, 0.0)) * (1 + 2.0**-40)
+        )
         return Bracket(least, min(1.0, most + _infinite(far, 1)))
     if _deviation(parts) > _LARGEST or epsilon < -40:
         return Bracket(least, 1.0)
@@ -140,19 +162,34 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
         above = _grids(parts, guess, spacing, from_above)
         below = _grids(parts, guess, _BELOW * spacing, from_below)
         window = above.window(tilt)
-        upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(above, tilt) + _infinite(parts, 1, above)
+        upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(
+            above, tilt
+        ) + _infinite(parts, 1, above)
         chance = min(upper, 1.0) * _SHARE
         moved = epsilon + _residual(below, chance) + _value_error(below)
-        lower = _delta(below.window(tilt), moved, -1) / _scale_error(below, tilt) - chance + _infinite(parts, -1)
+        lower = (
+            _delta(below.window(tilt), moved, -1) / _scale_error(below, tilt)
+            - chance
+            + _infinite(parts, -1)
+        )
         return Bracket(max(lower, least), min(upper, 1.0))
 
     def width(b: Bracket) -> float:
         if b.upper <= known:
             return 0.0
-        return math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon)) if b.lower > 0 else math.inf
+        return (
+            math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon))
+            if b.lower > 0
+            else math.inf
+        )
 
-    tilt_hint = _best_tilt(_grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above), epsilon=epsilon)
-    return best & _refine(parts, guess, accuracy, once, width, tilt_hint, _LOOK if known > -math.inf else 1.0)
+    tilt_hint = _best_tilt(
+        _grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above),
+        epsilon=epsilon,
+    )
+    return best & _refine(
+        parts, guess, accuracy, once, width, tilt_hint, _LOOK if known > -math.inf else 1.0
+    )
 
 
 def _refine(
@@ -174,7 +211,11 @@ def _refine(
             spacing *= 1.3
         best &= once(spacing, tilt)
         now = width(best)
-        if now <= accuracy or (turn and not now < 0.8 * last) or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
+        if (
+            now <= accuracy
+            or (turn and not now < 0.8 * last)
+            or _points(parts, 2 * spacing, delta) > _MOST_POINTS
+        ):
             break
         last = now
         spacing *= min(0.5, max(0.02, 0.7 * accuracy / now))
@@ -186,7 +227,9 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     scales = [_scale(law) for law, _ in parts]
     rough = _deviation(parts) * math.sqrt(-math.log(delta))
     wanted = min(accuracy * rough / _finer(parts), min(scales) / 4)
-    return max(wanted, _points(parts, 1.0, delta) / _MOST_POINTS)  # a tiny loss beside a large one is not resolved
+    return max(
+        wanted, _points(parts, 1.0, delta) / _MOST_POINTS
+    )  # a tiny loss beside a large one is not resolved
 
 
 def _finer(parts: Parts) -> int:
@@ -212,13 +255,22 @@ def _points(parts: Parts, spacing: float, delta: float) -> float:
     return (laws + 16 * _deviation(parts)) / spacing
 
 
-def _grids(parts: Parts, delta: float, spacing: float, put: Callable[[Law, float, float, float], OnGrid]) -> Sum:
+def _grids(
+    parts: Parts, delta: float, spacing: float, put: Callable[[Law, float, float, float], OnGrid]
+) -> Sum:
     """Every law on a grid of one spacing that puts the atoms of the most used law on grid points."""
     tail = delta * _SHARE / sum(count for _, count in parts)
-    spans = [(count, law.atoms[-1][0] - law.atoms[0][0]) for law, count in parts if len(law.atoms) > 1]
+    spans = [
+        (count, law.atoms[-1][0] - law.atoms[0][0]) for law, count in parts if len(law.atoms) > 1
+    ]
     span = max(spans)[1] if spans else 0.0
     step = span / (2 * math.ceil(span / (2 * spacing))) if span > spacing else spacing
-    return Sum(tuple((put(law, step, law.atoms[-1][0] if law.atoms else 0.0, tail), count) for law, count in parts))
+    return Sum(
+        tuple(
+            (put(law, step, law.atoms[-1][0] if law.atoms else 0.0, tail), count)
+            for law, count in parts
+        )
+    )
 
 
 def _apart(parts: Parts) -> tuple[Parts, Parts]:
@@ -238,9 +290,14 @@ def _highest(parts: Parts) -> float:
 
 def _surely(parts: Parts, delta: float) -> float:
     """An epsilon that these laws need at delta even if only their largest values counted; -inf where that is too rare."""
-    tops = [(law.atoms[-1][1] if law.atoms and law.atoms[-1][0] == _top(law) else 0.0, count) for law, count in parts]
+    tops = [
+        (law.atoms[-1][1] if law.atoms and law.atoms[-1][0] == _top(law) else 0.0, count)
+        for law, count in parts
+    ]
     mass = math.prod(p**count for p, count in tops) * (1 - 2.0**-20)
-    return _highest(parts) * (1 - 2.0**-40) + math.log1p(-delta / mass) if mass > delta else -math.inf
+    return (
+        _highest(parts) * (1 - 2.0**-40) + math.log1p(-delta / mass) if mass > delta else -math.inf
+    )
 
 
 def _many(parts: Parts) -> bool:
@@ -266,7 +323,9 @@ def _value_error(grids: Sum) -> float:
 
 def _scale_error(grids: Sum, tilt: float) -> float:
     """The factor by which rounding can have scaled the sum's probabilities: in its sums, and in what was exponentiated."""
-    return math.exp(min(_MOST_EXPONENT, 2.0**-42 * (1000 + grids.uses) + 2.0**-48 * tilt * grids.reach))
+    return math.exp(
+        min(_MOST_EXPONENT, 2.0**-42 * (1000 + grids.uses) + 2.0**-48 * tilt * grids.reach)
+    )
 
 
 def _payoff(tilt: float) -> float:
@@ -323,8 +382,12 @@ def _delta(window: Window, epsilon: float, side: int) -> float:
     y = window.values[over:] - epsilon
     masses = np.maximum(window.masses[over:] + side * window.error, 0.0)
     scale = window.log_moment - window.tilt * epsilon
-    inside = float((masses * np.exp(np.minimum(_MOST_EXPONENT, scale - window.tilt * y)) * -np.expm1(-y)).sum())
-    if side > 0:  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
+    inside = float(
+        (masses * np.exp(np.minimum(_MOST_EXPONENT, scale - window.tilt * y)) * -np.expm1(-y)).sum()
+    )
+    if (
+        side > 0
+    ):  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
         stray = window.above + (window.below if epsilon < window.values[0] else 0.0)
     else:  # what was folded in does not
         stray = -(window.above + window.below)
@@ -340,11 +403,15 @@ def _solve(window: Window, target: float, side: int) -> float:
         return math.inf
     x, tilt = window.values, window.tilt
     middle = float(x[np.argmax(window.masses)])
-    weights = np.exp(np.minimum(300.0, -tilt * (x - middle)))  # far below, where it is cut off, delta is not small
+    weights = np.exp(
+        np.minimum(300.0, -tilt * (x - middle))
+    )  # far below, where it is cut off, delta is not small
     a = np.cumsum((window.masses * weights)[::-1])[::-1]
     b = np.cumsum((window.masses * weights * np.exp(np.minimum(300.0, middle - x)))[::-1])[::-1]
     wanted = math.exp(max(-700.0, min(700.0, math.log(target) - window.log_moment + tilt * middle)))
-    after = np.append(a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0)  # delta at x[i], but for rounding
+    after = np.append(
+        a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0
+    )  # delta at x[i], but for rounding
     j = int(np.argmax(after <= wanted))
     gap = a[j] - wanted
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])

@@ -40,7 +40,11 @@ def percent(part: Fraction, *, up: bool) -> str:
         ('33.34 %', '33.33 %')
     """
     whole = 100 * part
-    return f"{math.ceil(whole) if up else math.floor(whole):,} %" if whole >= _MANY else f"{brief(whole, up=up)} %"
+    return (
+        f"{math.ceil(whole) if up else math.floor(whole):,} %"
+        if whole >= _MANY
+        else f"{brief(whole, up=up)} %"
+    )
 
 
 def left_share(meter: _Meters) -> Fraction:
@@ -52,7 +56,11 @@ def left_share(meter: _Meters) -> Fraction:
 def taken_share(charge: Charge, meter: _Meters) -> Fraction | None:
     """The part of the whole budget that a further charge takes, also if it is more than what is left; None if unbounded."""
     rows = zip(charge.meters, meter.remaining.meters, meter.caps.meters, strict=True)
-    known = [((left - cost) / cap, cost / cap) for cost, left, cap in rows if cost is not None and left is not None and cap]
+    known = [
+        ((left - cost) / cap, cost / cap)
+        for cost, left, cap in rows
+        if cost is not None and left is not None and cap
+    ]
     return max(known)[1] if known else None
 
 
@@ -62,7 +70,11 @@ def part_of(spent: Amounts, meter: _Meters) -> Fraction | None:
     So the parts of all charges add up to what is not left.
     """
     rows = zip(meter.remaining.meters, meter.caps.meters, spent.meters, strict=True)
-    known = [(left / cap, cost / cap) for left, cap, cost in rows if left is not None and cap and cost is not None]
+    known = [
+        (left / cap, cost / cap)
+        for left, cap, cost in rows
+        if left is not None and cap and cost is not None
+    ]
     return max(known)[1] if known else None
 
 
@@ -82,11 +94,20 @@ class BudgetShare:
         """That of a charge beside what a filter has left."""
         keys = charge.delta / meter.caps.delta if charge.delta and meter.caps.delta else Fraction(0)
         free = not charge.delta and all(cost == 0 for cost in charge.meters)
-        return cls(taken_share(charge, meter), keys, left_share(meter), None if free else meter.fits(charge))
+        return cls(
+            taken_share(charge, meter),
+            keys,
+            left_share(meter),
+            None if free else meter.fits(charge),
+        )
 
     def __str__(self) -> str:
         if self.fits is None:
             return "nothing"
         part = "more than there is" if self.taken is None else percent(self.taken, up=True)
-        keys = f", and {percent(self.keys, up=True)} of what is kept for private keys" if self.keys else ""
+        keys = (
+            f", and {percent(self.keys, up=True)} of what is kept for private keys"
+            if self.keys
+            else ""
+        )
         return f"{part} of the budget, of which {percent(self.left, up=False)} is left{keys}"

@@ -19,7 +19,9 @@ _TOLERANCE = Fraction(1, 10**4)
 _DOUBLINGS = 200
 
 
-def smallest_scale(plan: Callable[[Fraction], Loss], *, epsilon: Number, delta: Number, start: Number = 1) -> Fraction:
+def smallest_scale(
+    plan: Callable[[Fraction], Loss], *, epsilon: Number, delta: Number, start: Number = 1
+) -> Fraction:
     """The smallest scale, within a ten-thousandth, whose plan is (epsilon, delta)-differentially private.
 
     `plan` turns a scale into the loss of everything that will be released; a larger scale must cost less.
@@ -77,7 +79,9 @@ def largest_count(loss: Loss, *, epsilon: Number, delta: Number, beside: Loss | 
     while good(high):
         low, high = high, 2 * high
         if high > 2**60:
-            raise InvalidInput(repr(loss), "more than 2^60 uses fit", "The budget is not a limit for this loss.")
+            raise InvalidInput(
+                repr(loss), "more than 2^60 uses fit", "The budget is not a limit for this loss."
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if good(middle) else (low, middle)
@@ -98,4 +102,6 @@ def _short(value: Fraction) -> Fraction:
 def _nothing_fits(epsilon: Number, delta: Number) -> InvalidInput:
     value = f"epsilon={show(epsilon)}, delta={show(delta)}"
     hint = "Allow a delta above 0, or leave out releases without a pure bound."
-    return InvalidInput(value, f"no scale up to {readable(Fraction(2) ** _DOUBLINGS)} makes the plan fit", hint)
+    return InvalidInput(
+        value, f"no scale up to {readable(Fraction(2) ** _DOUBLINGS)} makes the plan fit", hint
+    )

@@ -90,7 +90,9 @@ class Charge(Amounts):
 
     def __mul__(self, count: int) -> Charge:
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-            raise InvalidInput(f"count={show(count)}", "a count must be a whole number, at least 1", "Pass an int.")
+            raise InvalidInput(
+                f"count={show(count)}", "a count must be a whole number, at least 1", "Pass an int."
+            )
         pure, mu_squared, rho = (None if x is None else int(count) * x for x in self.meters)
         return Charge(pure, mu_squared, rho, int(count) * self.delta)
 
@@ -104,4 +106,6 @@ NOTHING = Charge(Fraction(0), Fraction(0), Fraction(0))
 def expect_charge(charge: object) -> None:
     """Refuse what is not a charge."""
     if not isinstance(charge, Charge):
-        raise InvalidInput(show(charge), "a filter takes a Charge", "Pass Charge.of(mechanism.loss(sensitivity)).")
+        raise InvalidInput(
+            show(charge), "a filter takes a Charge", "Pass Charge.of(mechanism.loss(sensitivity))."
+        )

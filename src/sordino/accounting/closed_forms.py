@@ -33,7 +33,9 @@ def checked(parts: Any, delta: Any) -> tuple[dict[Loss, int], Fraction]:
     """The plan with equal losses counted together, and the smaller reading of delta; a refusal if either makes no sense."""
     hint = "Pass pairs such as [(loss, 10)]."
     if isinstance(parts, str | bytes | Loss) or not isinstance(parts, Iterable):
-        raise InvalidInput(f"parts={show(parts)}", "a plan must be a sequence of (loss, count)", hint)
+        raise InvalidInput(
+            f"parts={show(parts)}", "a plan must be a sequence of (loss, count)", hint
+        )
     plan: dict[Loss, int] = {}
     for part in parts:
         if not isinstance(part, tuple | list) or len(part) != 2 or not isinstance(part[0], Loss):
@@ -56,7 +58,11 @@ def basic(parts: Plan, delta: Number = 0) -> float:
     """
     plan, _ = checked(parts, delta)
     pures = _pures(plan)
-    return math.inf if pures is None else float_upper(sum((epsilon * count for epsilon, count in pures), Fraction(0)))
+    return (
+        math.inf
+        if pures is None
+        else float_upper(sum((epsilon * count for epsilon, count in pures), Fraction(0)))
+    )
 
 
 def basic_split(parts: Plan, delta: Number) -> float:
@@ -130,7 +136,9 @@ def rdp(parts: Plan, delta: Number) -> float:
     certain, rest = _certain_apart(plan)
     if exact <= certain or any(loss.infinite() for loss in rest):
         return pure
-    return min(pure, epsilon_from(_divergences(rest), (exact - certain) / (1 - certain), _orders(rest)))
+    return min(
+        pure, epsilon_from(_divergences(rest), (exact - certain) / (1 - certain), _orders(rest))
+    )
 
 
 def rdp_delta(parts: Plan, epsilon: Number) -> float:
@@ -166,7 +174,11 @@ def _certain_apart(plan: Mapping[Loss, int]) -> tuple[Fraction, dict[Loss, int]]
     for loss, count in plan.items():
         pure = loss
         if isinstance(loss, EpsilonDeltaLoss) and loss.failure:
-            none = (1 - loss.failure) ** count if count <= _MOST_EXACT else max(Fraction(0), 1 - count * loss.failure)
+            none = (
+                (1 - loss.failure) ** count
+                if count <= _MOST_EXACT
+                else max(Fraction(0), 1 - count * loss.failure)
+            )
             kept, pure = kept * none, EpsilonDeltaLoss(loss.most)
         rest[pure] = rest.get(pure, 0) + count
     return 1 - kept, rest
@@ -203,7 +215,11 @@ METHODS: Mapping[str, Callable[[Plan, Number], float]] = MappingProxyType({
 def _pures(plan: Mapping[Loss, int]) -> list[tuple[Fraction, int]] | None:
     """The pure epsilons, each with how often it occurs; None if a loss has none."""
     largest = [(loss.maximum(), count) for loss, count in plan.items()]
-    return None if any(e == math.inf for e, _ in largest) else [(least_reading(e), count) for e, count in largest]
+    return (
+        None
+        if any(e == math.inf for e, _ in largest)
+        else [(least_reading(e), count) for e, count in largest]
+    )
 
 
 def _weighted_sum(terms: Iterable[tuple[float, int]]) -> float:

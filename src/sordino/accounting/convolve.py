@@ -78,7 +78,9 @@ class Sum:
     @cached_property
     def reach(self) -> float:
         """No value of the sum is larger in magnitude."""
-        return sum(count * max(abs(part.origin), abs(float(part.values[-1]))) for part, count in self.parts)
+        return sum(
+            count * max(abs(part.origin), abs(float(part.values[-1]))) for part, count in self.parts
+        )
 
     def _tilted(self, tilt: float) -> tuple[Floats, Floats]:
         """Tilted masses, each part's summing to one, and the log of what each was divided by."""
@@ -123,7 +125,9 @@ class Sum:
         if len(counts) == 1:
             mean = float((masses * values).sum())
             variance = float((masses * (values - mean) ** 2).sum())
-            return Cumulants(float(counts[0] * logs[0]), float(counts[0]) * mean, float(counts[0]) * variance)
+            return Cumulants(
+                float(counts[0] * logs[0]), float(counts[0]) * mean, float(counts[0]) * variance
+            )
         means = np.add.reduceat(masses * values, starts)
         sizes = np.diff(np.append(starts, len(values)))
         variances = np.add.reduceat(masses * (values - np.repeat(means, sizes)) ** 2, starts)
@@ -143,7 +147,12 @@ class Sum:
         stop = min(length - 1, math.ceil(center + up / spacing))
         size = _fast_length(stop - start + 1)
         leaves = np.split(masses, self._flat[2][1:])
-        circle = np.maximum(_circle([(leaf, count) for leaf, (_, count) in zip(leaves, self.parts, strict=True)], size), 0.0)
+        circle = np.maximum(
+            _circle(
+                [(leaf, count) for leaf, (_, count) in zip(leaves, self.parts, strict=True)], size
+            ),
+            0.0,
+        )
         return Window(
             values=origin + spacing * np.arange(start, stop + 1, dtype=np.float64),
             masses=np.roll(circle, -(start % size))[: stop - start + 1],
@@ -165,7 +174,13 @@ class Sum:
         excess = (self.log_moments(tilt + slopes) - at.log_moment - slopes * at.mean).tolist()
         while reach < most:
             chance = math.exp(
-                min(0.0, min(e - slope * reach for e, slope in zip(excess, np.abs(slopes).tolist(), strict=True)))
+                min(
+                    0.0,
+                    min(
+                        e - slope * reach
+                        for e, slope in zip(excess, np.abs(slopes).tolist(), strict=True)
+                    ),
+                )
             )
             if chance <= _OUTSIDE or reach == widest:
                 return reach, chance

@@ -16,7 +16,14 @@ from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, upper
 from sordino.privacy.exact import Number, bounds, show
-from sordino.privacy.loss import BoundedRangeLoss, EpsilonDeltaLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import (
+    BoundedRangeLoss,
+    EpsilonDeltaLoss,
+    FiniteLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    Loss,
+)
 
 __all__ = ["of_guarantee", "of_loss"]
 
@@ -44,7 +51,11 @@ def of_loss(loss: Loss) -> Charge:
         case Loss():
             charge = Charge(_rational(loss.maximum()), _squared(loss.mu()), _rational(loss.rho()))
         case _:
-            raise InvalidInput(f"loss={show(loss)}", "only a Loss has a charge", "Pass mechanism.loss(sensitivity).")
+            raise InvalidInput(
+                f"loss={show(loss)}",
+                "only a Loss has a charge",
+                "Pass mechanism.loss(sensitivity).",
+            )
     if charge.meters == (None, None, None):
         hint = "Choose a delta and use Charge.approximate(loss.epsilon(delta), delta)."
         raise InvalidInput(show(loss), "this loss is unbounded in every currency", hint)
@@ -55,7 +66,10 @@ def of_guarantee(epsilon: Number, delta: Number) -> Charge:
     """The charge of a release of which only (epsilon, delta)-privacy is known. Privacy: filters.md, Theorem 4."""
     e, d = bounds("epsilon", epsilon).upper, bounds("delta", delta).upper
     if e < 0 or not 0 <= d < 1:
-        value, rule = f"epsilon={show(epsilon)}, delta={show(delta)}", "epsilon must be at least 0, and delta in [0, 1)"
+        value, rule = (
+            f"epsilon={show(epsilon)}, delta={show(delta)}",
+            "epsilon must be at least 0, and delta in [0, 1)",
+        )
         raise InvalidInput(value, rule, "Pass what the release is known to satisfy.")
 
     def mu() -> arb:
@@ -79,7 +93,11 @@ def _without_certainty(loss: FiniteLoss) -> FiniteLoss:
     """The pair given that the outcome is one that both sides reach."""
     common = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a and b]
     if not common:
-        raise InvalidInput(show(loss), "the two sides never give the same outcome", "Such a release has no privacy.")
+        raise InvalidInput(
+            show(loss),
+            "the two sides never give the same outcome",
+            "Such a release has no privacy.",
+        )
     p, q = (_scaled(side) for side in zip(*common, strict=True))
     return FiniteLoss(p, q)
 

@@ -25,16 +25,24 @@ def enumerated(parts: Sequence[tuple[Law, int]]) -> tuple[Window, float, float] 
         outcomes *= math.comb(count + len(law.atoms) - 1, count)
         if law.high > law.low or outcomes > _MOST:
             return None
-        logs += count * (math.log(count + 1) + max(-math.log(probability) for _, probability in law.atoms))
+        logs += count * (
+            math.log(count + 1) + max(-math.log(probability) for _, probability in law.atoms)
+        )
     values, masses = np.zeros(1), np.ones(1)
     for law, count in parts:
         more_values, more_masses = _power(law, count)
         values = np.add.outer(values, more_values).ravel()
         masses = np.multiply.outer(masses, more_masses).ravel()
     order = np.argsort(values)
-    window = Window(values[order], masses[order], tilt=0.0, log_moment=0.0, error=0.0, above=0.0, below=0.0)
+    window = Window(
+        values[order], masses[order], tilt=0.0, log_moment=0.0, error=0.0, above=0.0, below=0.0
+    )
     # the logarithms that a probability is the exponential of add up to at most `logs`, and each errs by a few 2^-53 of it
-    return window, 2.0**-40 + 2.0**-48 * logs, 2.0**-40 * (1 + max(abs(values.min()), abs(values.max())))
+    return (
+        window,
+        2.0**-40 + 2.0**-48 * logs,
+        2.0**-40 * (1 + max(abs(values.min()), abs(values.max()))),
+    )
 
 
 def _power(law: Law, count: int) -> tuple[Floats, Floats]:
@@ -49,5 +57,7 @@ def _power(law: Law, count: int) -> tuple[Floats, Floats]:
     value, probability = law.atoms[-1]
     full = math.lgamma(count + 1)
     values = [total + left * value for left, total, _ in shares]
-    logs = [full + log + left * math.log(probability) - math.lgamma(left + 1) for left, _, log in shares]
+    logs = [
+        full + log + left * math.log(probability) - math.lgamma(left + 1) for left, _, log in shares
+    ]
     return np.array(values), np.exp(np.array(logs))

@@ -43,12 +43,16 @@ class Account:
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget):
-            raise InvalidInput(f"budget={show(self.budget)}", "it must be a Budget", "Pass Budget(1, 1e-6).")
+            raise InvalidInput(
+                f"budget={show(self.budget)}", "it must be a Budget", "Pass Budget(1, 1e-6)."
+            )
         expect_charge(self.spent)
         reserved = bounds("reserved_delta", self.reserved_delta).lower
         if not 0 <= reserved <= self.budget.delta:
             rule = f"the reserved delta must lie between 0 and the whole delta, {readable(self.budget.delta)}"
-            raise InvalidInput(f"reserved_delta={show(self.reserved_delta)}", rule, "Reserve a part of delta.")
+            raise InvalidInput(
+                f"reserved_delta={show(self.reserved_delta)}", rule, "Reserve a part of delta."
+            )
         object.__setattr__(self, "reserved_delta", reserved)
 
     @property
@@ -73,7 +77,9 @@ class _Filter(Account, ABC):
     def remaining(self) -> Remaining:
         """What is left; a meter that was overspent, or met an unknown amount, is closed."""
         pairs = zip(self.caps.meters, self.spent.meters, strict=True)
-        pure, mu_squared, rho = (None if a is None or b is None or b > a else a - b for a, b in pairs)
+        pure, mu_squared, rho = (
+            None if a is None or b is None or b > a else a - b for a, b in pairs
+        )
         return Remaining(pure, mu_squared, rho, self.caps.delta - self.spent.delta)
 
     def allows(self, charge: Charge) -> bool:
@@ -83,7 +89,9 @@ class _Filter(Account, ABC):
             return True
         left = self.remaining
         pairs = zip(charge.meters, left.meters, strict=True)
-        return charge.delta <= left.delta and any(a is not None and b is not None and a <= b for a, b in pairs)
+        return charge.delta <= left.delta and any(
+            a is not None and b is not None and a <= b for a, b in pairs
+        )
 
     def spend(self, charge: Charge) -> Self:
         """The filter after this charge; BudgetExceeded, and nothing spent, if it does not fit."""
@@ -96,10 +104,16 @@ class _Filter(Account, ABC):
         expect_charge(charge)
         left = self.remaining
         pairs = zip(charge.meters, left.meters, strict=True)
-        by_meter = max((_times(a, b) for a, b in pairs if a is not None and b is not None), default=0)
+        by_meter = max(
+            (_times(a, b) for a, b in pairs if a is not None and b is not None), default=0
+        )
         most = min(by_meter, _times(charge.delta, left.delta))
         if most == math.inf:
-            raise InvalidInput(show(charge), "this charge costs nothing, so any number of them fits", "Ask for another one.")
+            raise InvalidInput(
+                show(charge),
+                "this charge costs nothing, so any number of them fits",
+                "Ask for another one.",
+            )
         return max(0, int(most))
 
     def _refusal(self, charge: Charge) -> BudgetExceeded:
@@ -115,7 +129,11 @@ class _Filter(Account, ABC):
             from sordino.accounting.budget_share import left_share, percent, taken_share
 
             taken = taken_share(charge, self)
-            cost = "an unknown part of the budget" if taken is None else f"{percent(taken, up=True)} of the budget"
+            cost = (
+                "an unknown part of the budget"
+                if taken is None
+                else f"{percent(taken, up=True)} of the budget"
+            )
             return BudgetExceeded(cost, f"{percent(left_share(self), up=False)} of it", hint)
         ((name, amount, rest),) = meters
         cost = f"unbounded {name}" if amount is None else f"{name} {brief(amount, up=True)}"
@@ -159,7 +177,9 @@ class TwoMeterFilter(_Filter):
     @property
     def caps(self) -> Remaining:
         """The whole epsilon; and the square of the largest mu that is (epsilon, delta)-private without the reserved part."""
-        mu_squared = _largest_mu_squared(self.budget.epsilon, self.free_delta) if self.free_delta else None
+        mu_squared = (
+            _largest_mu_squared(self.budget.epsilon, self.free_delta) if self.free_delta else None
+        )
         return Remaining(pure=self.budget.epsilon, mu_squared=mu_squared, delta=self.reserved_delta)
 
 
@@ -182,17 +202,23 @@ class ZcdpFilter(_Filter):
         super().__post_init__()
         if not self.free_delta:
             rule = "zCDP says nothing about pure privacy, so its filter needs a delta beyond the reserved one"
-            raise InvalidInput(f"delta={readable(self.budget.delta)}", rule, "Use TwoMeterFilter, or add a delta.")
+            raise InvalidInput(
+                f"delta={readable(self.budget.delta)}", rule, "Use TwoMeterFilter, or add a delta."
+            )
 
     @property
     def caps(self) -> Remaining:
         """The largest rho."""
-        return Remaining(rho=largest_rho(self.budget.epsilon, self.free_delta), delta=self.reserved_delta)
+        return Remaining(
+            rho=largest_rho(self.budget.epsilon, self.free_delta), delta=self.reserved_delta
+        )
 
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    from sordino.privacy.normal_pair import largest_mu  # here, so that a ledger is added up without ball arithmetic
+    from sordino.privacy.normal_pair import (
+        largest_mu,
+    )  # here, so that a ledger is added up without ball arithmetic
 
     return largest_mu(epsilon, delta) ** 2
 
@@ -220,10 +246,16 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     # Unimodal in alpha, hence in log x, x = alpha - 1. The best x is at most about that of
     # epsilon = rho + 2 sqrt(rho log(1/delta)), which is sqrt(log(1/delta)/rho).
     tail = max(-log_delta, 1e-3)
-    start = math.log(math.sqrt(tail) * (math.sqrt(float(epsilon) + tail) + math.sqrt(tail)) / float(epsilon))
+    start = math.log(
+        math.sqrt(tail) * (math.sqrt(float(epsilon) + tail) + math.sqrt(tail)) / float(epsilon)
+    )
     low, high = min(-30.0, start - 4), start + 4
     for _ in range(80):
         third = (high - low) / 3
-        low, high = (low + third, high) if by_float(low + third) < by_float(high - third) else (low, high - third)
+        low, high = (
+            (low + third, high)
+            if by_float(low + third) < by_float(high - third)
+            else (low, high - third)
+        )
     x = Fraction(math.exp((low + high) / 2))
     return Fraction(max(0.0, lower(certified(lambda: by_ball(x)))))

@@ -52,7 +52,11 @@ def epsilon_if_fixed_in_advance(loss: BoundedRangeLoss, count: int, delta: Numbe
     low, high = 0.0, top
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if _float_delta(float(loss.width), uses, middle) <= wanted else (middle, high)
+        low, high = (
+            (low, middle)
+            if _float_delta(float(loss.width), uses, middle) <= wanted
+            else (middle, high)
+        )
 
     def holds(epsilon: float) -> bool:
         return at_most(lambda: _delta(loss.width, uses, least_reading(epsilon)), wanted)
@@ -66,11 +70,17 @@ def epsilon_if_fixed_in_advance(loss: BoundedRangeLoss, count: int, delta: Numbe
 def _checked(loss: BoundedRangeLoss, count: int) -> int:
     if not isinstance(loss, BoundedRangeLoss):
         rule = "the theorem is about equal releases of bounded range"
-        raise InvalidInput(f"loss={show(loss)}", rule, "Pass a BoundedRangeLoss, or add other losses: count * loss.")
+        raise InvalidInput(
+            f"loss={show(loss)}",
+            rule,
+            "Pass a BoundedRangeLoss, or add other losses: count * loss.",
+        )
     uses = whole(count)
     if uses > _MOST:
         rule = f"it is computed for at most {_MOST} releases"
-        raise InvalidInput(f"count={uses}", rule, "Use (count * loss).epsilon(delta), which is close for many.")
+        raise InvalidInput(
+            f"count={uses}", rule, "Use (count * loss).epsilon(delta), which is close for many."
+        )
     return uses
 
 
@@ -86,13 +96,20 @@ def _places(width: Fraction, count: int, epsilon: Fraction) -> list[Fraction]:
 def _delta(width: Fraction, count: int, epsilon: Fraction) -> arb:
     worst = arb(0).max(-ball(epsilon).expm1())
     for t in _places(width, count, epsilon):
-        high = ((-ball(t)).exp() - (-ball(width)).exp()) / -(-ball(width)).expm1()  # Q of the outcome with loss t
+        high = ((-ball(t)).exp() - (-ball(width)).exp()) / -(
+            -ball(width)
+        ).expm1()  # Q of the outcome with loss t
         total, factor = arb(0), ball(epsilon).exp()
         for i in range(count + 1):
             loss = count * t - i * width
             if loss <= epsilon:
                 break
-            total += math.comb(count, i) * high ** (count - i) * (1 - high) ** i * (ball(loss).exp() - factor)
+            total += (
+                math.comb(count, i)
+                * high ** (count - i)
+                * (1 - high) ** i
+                * (ball(loss).exp() - factor)
+            )
         worst = worst.max(total)
     return worst
 
@@ -101,10 +118,20 @@ def _float_delta(width: float, count: int, epsilon: float) -> float:
     """The same in floats, to find where to look."""
     from scipy.special import gammaln
 
-    tops = np.clip((epsilon + (np.arange(count + 1) + 1) * width) / (count + 1), 0, width * (1 - 1e-12))[:, None]
+    tops = np.clip(
+        (epsilon + (np.arange(count + 1) + 1) * width) / (count + 1), 0, width * (1 - 1e-12)
+    )[:, None]
     i = np.arange(count + 1)[None, :]
     high = (np.exp(-tops) - math.exp(-width)) / -math.expm1(-width)
-    logs = gammaln(count + 1) - gammaln(i + 1) - gammaln(count - i + 1) + (count - i) * np.log(high) + i * np.log1p(-high)
+    logs = (
+        gammaln(count + 1)
+        - gammaln(i + 1)
+        - gammaln(count - i + 1)
+        + (count - i) * np.log(high)
+        + i * np.log1p(-high)
+    )
     loss = count * tops - i * width
-    gains = np.where(loss > epsilon, np.exp(logs + loss) * -np.expm1(np.minimum(epsilon - loss, 0)), 0.0)
+    gains = np.where(
+        loss > epsilon, np.exp(logs + loss) * -np.expm1(np.minimum(epsilon - loss, 0)), 0.0
+    )
     return float(gains.sum(axis=1).max())

@@ -61,7 +61,10 @@ class Sketch:
     def of(law: Law) -> Sketch:
         """Edges spaced evenly about 0 and geometrically farther out, within the law."""
         scale = _MIDDLE * law.spread
-        half = np.sinh(np.arange(_STEP, math.asinh(max(_FARTHEST, 40 * law.spread) / scale), _STEP)) * scale
+        half = (
+            np.sinh(np.arange(_STEP, math.asinh(max(_FARTHEST, 40 * law.spread) / scale), _STEP))
+            * scale
+        )
         edges = np.concatenate([-half[::-1], [0.0], half])
         inside = edges[(edges > law.low) & (edges < law.high)]
         edges = np.concatenate([[max(law.low, -1e300)], inside, [min(law.high, 1e300)]])
@@ -120,7 +123,10 @@ class Graded:
         for view in views:
             seen = (losses > view.above) & (losses <= view.to)
             if seen.any():
-                crowd[seen] = np.maximum(crowd[seen], _crowd(masses[seen], losses[seen], np.diff(ends)[seen], view, moved))
+                crowd[seen] = np.maximum(
+                    crowd[seen],
+                    _crowd(masses[seen], losses[seen], np.diff(ends)[seen], view, moved),
+                )
         at = np.concatenate([[0.0], np.cumsum(crowd)])
         edges = np.interp(np.linspace(0, at[-1], max(16, math.ceil(at[-1]))), at, ends)
         edges[0], edges[-1] = ends[0], ends[-1]
@@ -141,12 +147,20 @@ class Graded:
             p, q, excess, excess_error = self.cells
             infinite += float(p[-1])
             inner, start = p[1:-1], np.expm1(self.edges[:-1])
-            moved = excess[1:-1] - q[1:-1] * start + 2 * (excess_error[1:-1] + law.error * q[1:-1] * np.abs(start))
-            up = np.where(q[1:-1] > _FAINT, np.clip(moved / -np.expm1(-np.diff(self.edges)), 0, inner), inner)
+            moved = (
+                excess[1:-1]
+                - q[1:-1] * start
+                + 2 * (excess_error[1:-1] + law.error * q[1:-1] * np.abs(start))
+            )
+            up = np.where(
+                q[1:-1] > _FAINT, np.clip(moved / -np.expm1(-np.diff(self.edges)), 0, inner), inner
+            )
             own = np.concatenate([p[:1] + inner[:1] - up[:1], inner[1:] - up[1:], [0.0]])
             own[1:] += up
             values, masses = np.append(values, self.edges), np.append(masses, own)
-        return _positive(law, *_whole_from_above(values, masses * more, infinite * more), infinite * more)
+        return _positive(
+            law, *_whole_from_above(values, masses * more, infinite * more), infinite * more
+        )
 
     def from_below(self) -> Discrete:
         """All of a cell merged into one outcome, and what lies outside the cells dropped."""
@@ -158,8 +172,12 @@ class Graded:
             clear = (p > _FAINT) & (q > _FAINT)
             mine, other, more = p[clear], q[clear], excess[clear]
             near = 2 * np.abs(more) < other
-            merged = np.where(near, np.log1p(np.where(near, more, 0.0) / other), np.log(mine / other))
-            error = np.where(near, 2 * (excess_error[clear] + law.error * np.abs(more)) / mine, 4 * law.error)
+            merged = np.where(
+                near, np.log1p(np.where(near, more, 0.0) / other), np.log(mine / other)
+            )
+            error = np.where(
+                near, 2 * (excess_error[clear] + law.error * np.abs(more)) / mine, 4 * law.error
+            )
             error += 2.0**-50 * np.abs(merged)
             losses[clear] = np.maximum(losses[clear], merged - error)
             values, masses = np.append(values, losses), np.append(masses, p)
@@ -181,12 +199,16 @@ def _crowd(masses: Floats, losses: Floats, widths: Floats, view: View, moved: fl
     chances /= chances.sum()
     density = chances / widths
     neighbours = np.concatenate([density[:1], density, density[-1:]])
-    density = np.maximum(density, np.maximum(neighbours[:-2], neighbours[2:]))  # not too wide at a flank
+    density = np.maximum(
+        density, np.maximum(neighbours[:-2], neighbours[2:])
+    )  # not too wide at a flank
     crowd = np.cbrt(density) * widths
     crowd *= math.sqrt(crowd.sum() * view.uses / moved)
     least = np.maximum(widths / math.sqrt(moved), _LEAST_CROWD)
     crowd = np.where(chances * view.uses > _MATTERS, np.maximum(crowd, least), crowd)
-    top = int(np.argmax(chances)) if math.isinf(view.above) else 0  # what moves up must not outweigh all by its tilt
+    top = (
+        int(np.argmax(chances)) if math.isinf(view.above) else 0
+    )  # what moves up must not outweigh all by its tilt
     crowd[top:] = np.maximum(crowd[top:], widths[top:] * (view.tilt + 1))
     return np.asarray(crowd)
 
@@ -201,7 +223,9 @@ def _whole_from_above(values: Floats, masses: Floats, infinite: float) -> tuple[
     values, masses = values[order], masses[order]
     surplus = math.fsum(masses.tolist()) + infinite - 1 - _SUMMED
     if surplus > 0:
-        masses = np.maximum(masses - np.clip(surplus - (np.cumsum(masses) - masses), 0.0, masses), 0.0)
+        masses = np.maximum(
+            masses - np.clip(surplus - (np.cumsum(masses) - masses), 0.0, masses), 0.0
+        )
     return values, masses
 
 

@@ -89,8 +89,15 @@ def from_above(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
         infinite += float(p[-1])
         masses[0] += p[0]
         inner, ratio = p[1:-1], np.ones(count - 1)
-        q[q < _FAINT] = 0.0  # to take less of q than there is only moves more up, as does the smaller exponential
-        np.divide(q[1:-1] * np.exp(np.minimum(grid[:-1], _MOST_EXPONENT)), inner, out=ratio, where=inner > 0)
+        q[q < _FAINT] = (
+            0.0  # to take less of q than there is only moves more up, as does the smaller exponential
+        )
+        np.divide(
+            q[1:-1] * np.exp(np.minimum(grid[:-1], _MOST_EXPONENT)),
+            inner,
+            out=ratio,
+            where=inner > 0,
+        )
         up = np.clip((1 - ratio + 4 * law.error) / -math.expm1(-spacing), 0, 1)
         masses[1:] += inner * up
         masses[:-1] += inner * (1 - up)
@@ -101,7 +108,12 @@ def from_above(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
         masses[i] += probability * (1 - up_one)
         if up_one:
             masses[i + 1] += probability * up_one
-    return OnGrid(origin + spacing * first, spacing, masses * (1 + 2 * law.error), infinite * (1 + 2 * law.error))
+    return OnGrid(
+        origin + spacing * first,
+        spacing,
+        masses * (1 + 2 * law.error),
+        infinite * (1 + 2 * law.error),
+    )
 
 
 def _atom_weight(part: float, spacing: float) -> float:
@@ -125,9 +137,13 @@ def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
     for value, probability in law.atoms:
         i = min(max(round((value - origin) / spacing) - first, 0), count - 1)
         p[i] += probability
-        q[i] += math.exp(min(_MOST_EXPONENT, math.log(probability) - value)) if probability > 0 else 0.0
+        q[i] += (
+            math.exp(min(_MOST_EXPONENT, math.log(probability) - value)) if probability > 0 else 0.0
+        )
     kept, clear = p > 0, (p > _FAINT) & (q > _FAINT)
-    residual = np.full(count, -spacing / 2)  # the least that it can be, for what has too few digits to tell
+    residual = np.full(
+        count, -spacing / 2
+    )  # the least that it can be, for what has too few digits to tell
     residual[clear] = np.log(p[clear] / q[clear]) - grid[clear]
     total = p[kept].sum()
     mean = float((p * residual)[kept].sum() / total)
@@ -135,4 +151,6 @@ def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
     variance = float((p[kept] * spread**2).sum() / total)
     masses = np.where(kept, p, 0.0) * (1 - 2 * law.error)
     worst = max(0.0, -float(spread.min()))
-    return OnGrid(origin + spacing * first + mean - 4 * law.error, spacing, masses, 0.0, variance, worst)
+    return OnGrid(
+        origin + spacing * first + mean - 4 * law.error, spacing, masses, 0.0, variance, worst
+    )

@@ -47,7 +47,11 @@ def group(loss: Loss, size: int) -> Loss:
         GaussianLoss(shift=0.3)
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise InvalidInput(f"size={show(size)}", "a group must be a whole number of at least 1 person", "Pass size=3.")
+        raise InvalidInput(
+            f"size={show(size)}",
+            "a group must be a whole number of at least 1 person",
+            "Pass size=3.",
+        )
     k: Any = int(size)
     match loss:
         case _ if k == 1 and isinstance(loss, Loss):
@@ -75,7 +79,9 @@ def group(loss: Loss, size: int) -> Loss:
     if isinstance(loss, Loss):
         raise InvalidInput(show(loss), rule, hint)
     raise InvalidInput(
-        f"loss={show(loss)}", "only a Loss can be converted to a group's", "Pass mechanism.loss(sensitivity)."
+        f"loss={show(loss)}",
+        "only a Loss can be converted to a group's",
+        "Pass mechanism.loss(sensitivity).",
     )
 
 
@@ -88,14 +94,18 @@ def _declared(loss: EpsilonDeltaLoss, k: int) -> EpsilonDeltaLoss:
     chance = exact_upper(certified(failure)) if loss.failure else Fraction(0)
     if chance >= 1:
         rule = f"delta of {k} persons would be 1 or more, which promises nothing"
-        raise InvalidInput(repr(loss), rule, "Take a smaller group, or a release with a smaller delta.")
+        raise InvalidInput(
+            repr(loss), rule, "Take a smaller group, or a release with a smaller delta."
+        )
     return EpsilonDeltaLoss(k * loss.most, chance)
 
 
 def _renyi(loss: RenyiLoss, k: int) -> RenyiLoss:
     """For size 2^c: order a/2^c has at most 3^c times the divergence of order a, where a is at least 2^(c+1)."""
     doublings = (k - 1).bit_length()
-    points = [(a / 2**doublings, 3**doublings * v) for a, v in loss.points if a >= 2 ** (doublings + 1)]
+    points = [
+        (a / 2**doublings, 3**doublings * v) for a, v in loss.points if a >= 2 ** (doublings + 1)
+    ]
     if not points:
         rule = f"a curve must know an order of at least {2 ** (doublings + 1)} for {k} persons"
         raise InvalidInput(repr(loss), rule, "Pass more orders.")
@@ -110,7 +120,11 @@ def _finite(loss: FiniteLoss, k: int) -> FiniteLoss:
         curve = _hull(_composed(step, curve))
         if len(curve) > _MOST_CORNERS:
             rule = f"a finite loss of a group may have at most {_MOST_CORNERS} corners"
-            raise InvalidInput(f"{len(curve)} corners", rule, "Take a smaller group, or a pair with fewer outcomes.")
+            raise InvalidInput(
+                f"{len(curve)} corners",
+                rule,
+                "Take a smaller group, or a pair with fewer outcomes.",
+            )
     edges = [(Fraction(0), Fraction(0)), *curve] if curve[0][1] else curve
     q, p = zip(*((x1 - x0, y1 - y0) for (x0, y0), (x1, y1) in pairwise(edges)), strict=True)
     return FiniteLoss(p, q)
@@ -136,7 +150,9 @@ def _hull(points: list[Point]) -> list[Point]:
 
 def _below(point: Point, left: Point, right: Point) -> bool:
     """Whether a point is on or below the chord of its neighbours."""
-    return (point[1] - left[1]) * (right[0] - left[0]) <= (right[1] - left[1]) * (point[0] - left[0])
+    return (point[1] - left[1]) * (right[0] - left[0]) <= (right[1] - left[1]) * (
+        point[0] - left[0]
+    )
 
 
 def _composed(outer: list[Point], inner: list[Point]) -> list[Point]:

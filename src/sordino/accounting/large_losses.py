@@ -77,7 +77,11 @@ class Split:
         return self._chosen(large, self.laws)
 
     def _chosen(self, large: tuple[int, ...], others: Sequence[Discrete]) -> tuple[Uses, float]:
-        parts = [(law, count - n) for law, count, n in zip(others, self.counts, large, strict=True) if count > n]
+        parts = [
+            (law, count - n)
+            for law, count, n in zip(others, self.counts, large, strict=True)
+            if count > n
+        ]
         parts += [(law, n) for law, n in zip(self.large, large, strict=True) if n]
         return Uses(parts), _log_ways(self.counts, large)
 
@@ -92,7 +96,12 @@ class Bound(NamedTuple):
     def of(uses: Uses, log_ways: float, tilt: float, epsilon: float) -> Bound:
         """On E[(1 - e^(epsilon - sum))+], times the ways, with one of some tilts about this one: the best at epsilon."""
         tilts = tilt * _ABOUT
-        logs = log_ways + uses.log_moments(tilts) + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
+        logs = (
+            log_ways
+            + uses.log_moments(tilts)
+            + tilts * np.log(tilts)
+            - (1 + tilts) * np.log1p(tilts)
+        )
         best = int(np.argmin(logs - tilts * epsilon))
         return Bound(float(logs[best]) + uses.log_error(float(tilts[best])), float(tilts[best]))
 
@@ -129,11 +138,18 @@ class Ways:
     @property
     def looked_at(self) -> tuple[Way, ...]:
         """Those for which the laws need good cells: large losses among them, where there are any."""
-        return self.summed if any(sum(way.large) for way in self.summed) else self.summed + self.beyond
+        return (
+            self.summed if any(sum(way.large) for way in self.summed) else self.summed + self.beyond
+        )
 
     def tilted(self, tilts: Sequence[float]) -> Ways:
         """The same, what is summed with these tilts."""
-        return replace(self, summed=tuple(Way(way.large, tilt) for way, tilt in zip(self.summed, tilts, strict=True)))
+        return replace(
+            self,
+            summed=tuple(
+                Way(way.large, tilt) for way, tilt in zip(self.summed, tilts, strict=True)
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -152,7 +168,9 @@ class Series:
         """Its upper (+1) or lower (-1) end."""
         found = float(sum(seen.delta(epsilon, side) for seen in self.spectra))
         if side > 0:
-            found += sum(math.exp(min(0.0, bound.log - bound.tilt * epsilon)) for bound in self.bounds)
+            found += sum(
+                math.exp(min(0.0, bound.log - bound.tilt * epsilon)) for bound in self.bounds
+            )
         return found
 
     def slope(self, epsilon: float) -> float:
@@ -169,7 +187,11 @@ class Series:
         """
         if target <= 0:
             return side * math.inf
-        wanted, epsilon, slope = math.log(target), start, max(seen.tilt for seen in self.spectra) + 1
+        wanted, epsilon, slope = (
+            math.log(target),
+            start,
+            max(seen.tilt for seen in self.spectra) + 1,
+        )
         good, bad = side * math.inf, -side * math.inf
         before: tuple[float, float] | None = None
         for _ in range(40):
@@ -183,7 +205,12 @@ class Series:
                 bad = epsilon if math.isinf(bad) else side * max(side * bad, side * epsilon)
             if abs(good - bad) <= accuracy:
                 break
-            if before is not None and epsilon != before[0] and math.isfinite(off) and math.isfinite(before[1]):
+            if (
+                before is not None
+                and epsilon != before[0]
+                and math.isfinite(off)
+                and math.isfinite(before[1])
+            ):
                 steep = (before[1] - off) / (epsilon - before[0])
                 slope = steep if steep > 0 else slope
             before = epsilon, off
@@ -209,7 +236,9 @@ class Sizes:
     at_least: Floats
 
     @staticmethod
-    def at_delta(laws: Sequence[tuple[Discrete, int]], tilt: float, delta: float, most: float) -> Cut | None:
+    def at_delta(
+        laws: Sequence[tuple[Discrete, int]], tilt: float, delta: float, most: float
+    ) -> Cut | None:
         """The ways in which delta is reached, and about at which epsilon, at most this; None if no cut is worthwhile."""
         best: Cut | None = None
         epsilon = most
@@ -218,7 +247,11 @@ class Sizes:
                 sizes = Sizes.of(laws, tilt, cuts)
                 epsilon = sizes._epsilon(delta, most)
                 ways = sizes.ways(epsilon, math.log(delta))
-                if ways is not None and ways.worthwhile and (best is None or epsilon < best.epsilon):
+                if (
+                    ways is not None
+                    and ways.worthwhile
+                    and (best is None or epsilon < best.epsilon)
+                ):
                     best = Cut(sizes, ways, epsilon, math.log(delta))
                 if _low(cuts, epsilon / 2):
                     break
@@ -233,7 +266,11 @@ class Sizes:
                 sizes = Sizes.of(laws, tilt, cuts)
                 log_delta = sizes.log_delta(epsilon)
                 ways = sizes.ways(epsilon, log_delta)
-                if ways is not None and ways.worthwhile and (best is None or log_delta < best.log_delta):
+                if (
+                    ways is not None
+                    and ways.worthwhile
+                    and (best is None or log_delta < best.log_delta)
+                ):
                     best = Cut(sizes, ways, epsilon, log_delta)
                 if _low(cuts, epsilon / 2):
                     break
@@ -244,20 +281,27 @@ class Sizes:
         """For these cuts; `tilt` is the best one of the whole sum."""
         split = Split.of(laws, cuts)
         tilts = np.geomspace(tilt / _WIDE, tilt * _WIDE, _TILTS)
-        large = _numbers([count if cut < math.inf else 0 for cut, (_, count) in zip(cuts, laws, strict=True)])
+        large = _numbers(
+            [count if cut < math.inf else 0 for cut, (_, count) in zip(cuts, laws, strict=True)]
+        )
         small, of_large, whole = (
-            [Uses([(law, 1)]).log_moments(tilts) if len(law.values) else np.zeros(_TILTS) for law in each]
+            [
+                Uses([(law, 1)]).log_moments(tilts) if len(law.values) else np.zeros(_TILTS)
+                for law in each
+            ]
             for each in (split.small, split.large, split.laws)
         )
         payoffs = tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
 
         def logs(others: list[Floats], n: tuple[int, ...]) -> Floats:
             each = zip(n, split.counts, others, of_large, strict=True)
-            return sum(((count - m) * other + m * own for m, count, other, own in each), payoffs) + _log_ways(
-                split.counts, n
-            )
+            return sum(
+                ((count - m) * other + m * own for m, count, other, own in each), payoffs
+            ) + _log_ways(split.counts, n)
 
-        exactly, at_least = (np.array([logs(others, n) for n in large]) for others in (small, whole))
+        exactly, at_least = (
+            np.array([logs(others, n) for n in large]) for others in (small, whole)
+        )
         return Sizes(cuts, large, tilts, exactly, at_least)
 
     def log_delta(self, epsilon: float) -> float:
@@ -269,7 +313,9 @@ class Sizes:
         low, high = 0.0, most
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.log_delta(middle) > math.log(delta) else (low, middle)
+            low, high = (
+                (middle, high) if self.log_delta(middle) > math.log(delta) else (low, middle)
+            )
         return high
 
     def ways(self, epsilon: float, log_delta: float) -> Ways | None:
@@ -277,18 +323,25 @@ class Sizes:
         exactly, at_least = (logs - self.tilts * epsilon for logs in (self.exactly, self.at_least))
         shares, more = (logs.min(axis=1) - log_delta for logs in (exactly, at_least))
         sizes = np.array([sum(n) for n in self.large])
-        least = next((m for m in range(1, int(sizes.max()) + 1) if (more[sizes == m] < _FAINT).all()), None)
+        least = next(
+            (m for m in range(1, int(sizes.max()) + 1) if (more[sizes == m] < _FAINT).all()), None
+        )
         if least is None:
             return None
 
         def chosen(which: npt.NDArray[np.bool_], logs: Floats) -> tuple[Way, ...]:
-            return tuple(Way(self.large[i], float(self.tilts[logs[i].argmin()])) for i in np.flatnonzero(which).tolist())
+            return tuple(
+                Way(self.large[i], float(self.tilts[logs[i].argmin()]))
+                for i in np.flatnonzero(which).tolist()
+            )
 
         summed = chosen((sizes < least) & (shares >= _FAINT), exactly)
         if not summed:
             return None
         bounded = chosen((sizes < least) & (shares < _FAINT), exactly)
-        told = max((float(share) for share in shares[(sizes > 0) & (sizes < least)]), default=-math.inf)
+        told = max(
+            (float(share) for share in shares[(sizes > 0) & (sizes < least)]), default=-math.inf
+        )
         return Ways(self.cuts, summed, bounded, chosen(sizes == least, at_least), told >= _TELLS)
 
 

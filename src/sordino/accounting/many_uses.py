@@ -55,7 +55,9 @@ def any_infinite(each: Sequence[tuple[float, int]], side: int) -> float:
     """The probability that one of the losses, each infinite with its chance at each use, is; from above or from below."""
     if any(chance >= 1 for chance, _ in each):
         return 1.0 if side > 0 else 1 - 2.0**-40
-    return -math.expm1(sum(count * math.log1p(-chance) for chance, count in each)) * (1 + side * 2.0**-40)
+    return -math.expm1(sum(count * math.log1p(-chance) for chance, count in each)) * (
+        1 + side * 2.0**-40
+    )
 
 
 def epsilon_of_many(parts: Parts, delta: float, accuracy: float, known: float) -> Ends | None:
@@ -66,12 +68,21 @@ def epsilon_of_many(parts: Parts, delta: float, accuracy: float, known: float) -
     if (cut := Sizes.at_delta(rough, tilt, delta, epsilon)) is not None:
         found = _epsilon(parts, delta, accuracy, known, cut.epsilon, cut.ways, cut.sizes)
     if found is None or not found.close:
-        found = _both(found, _epsilon(parts, delta, accuracy, known, epsilon, Ways.whole(len(parts), tilt), None))
+        found = _both(
+            found,
+            _epsilon(parts, delta, accuracy, known, epsilon, Ways.whole(len(parts), tilt), None),
+        )
     return found
 
 
 def _epsilon(
-    parts: Parts, delta: float, accuracy: float, known: float, epsilon: float, ways: Ways, sizes: Sizes | None
+    parts: Parts,
+    delta: float,
+    accuracy: float,
+    known: float,
+    epsilon: float,
+    ways: Ways,
+    sizes: Sizes | None,
 ) -> Ends | None:
     """Two ends of epsilon(delta) by these ways; `epsilon` is where to look first."""
     tilt = max(way.tilt for way in ways.summed)
@@ -134,9 +145,16 @@ def delta_of_many(parts: Parts, epsilon: float, accuracy: float, known: float) -
     if (cut := Sizes.at_epsilon(rough, tilt, epsilon)) is not None:
         found = _delta(parts, epsilon, accuracy, known, _least(cut), cut.ways, cut.sizes)
     if found is None or not found.close:
-        found = _both(found, _delta(parts, epsilon, accuracy, known, guess, Ways.whole(len(parts), tilt), None))
-    if (found is None or not found.close) and (cut := _cut_where(parts, epsilon, log_delta)) is not None:
-        found = _both(found, _delta(parts, epsilon, accuracy, known, _least(cut), cut.ways, cut.sizes))
+        found = _both(
+            found,
+            _delta(parts, epsilon, accuracy, known, guess, Ways.whole(len(parts), tilt), None),
+        )
+    if (found is None or not found.close) and (
+        cut := _cut_where(parts, epsilon, log_delta)
+    ) is not None:
+        found = _both(
+            found, _delta(parts, epsilon, accuracy, known, _least(cut), cut.ways, cut.sizes)
+        )
     return found
 
 
@@ -172,7 +190,13 @@ def _cut_where(parts: Parts, epsilon: float, most: float) -> Cut | None:
 
 
 def _delta(
-    parts: Parts, epsilon: float, accuracy: float, known: float, guess: float, ways: Ways, sizes: Sizes | None
+    parts: Parts,
+    epsilon: float,
+    accuracy: float,
+    known: float,
+    guess: float,
+    ways: Ways,
+    sizes: Sizes | None,
 ) -> Ends | None:
     """Two ends of delta(epsilon) by these ways; `guess` is about delta."""
     tilt = max(way.tilt for way in ways.summed)
@@ -230,7 +254,10 @@ def _rough(parts: Parts, delta: float) -> list[tuple[Discrete, int]]:
         if law.high > law.low:
             sketch = Sketch.of(law)
             kept = sketch.kept(tail)
-            values, masses = np.append(values, sketch.losses[kept]), np.append(masses, sketch.masses[kept])
+            values, masses = (
+                np.append(values, sketch.losses[kept]),
+                np.append(masses, sketch.masses[kept]),
+            )
         laws.append((Discrete(values, masses), count))
     return laws
 
@@ -250,14 +277,21 @@ class _Laws:
         sizes = [count ** (1 / 3) * law.spread ** (2 / 3) for law, count in parts]
         cells = []
         for i, (law, count) in enumerate(parts):
-            views = _views([(way.tilt, way.large[i]) for way in ways.looked_at], ways.cuts[i], count)
+            views = _views(
+                [(way.tilt, way.large[i]) for way in ways.looked_at], ways.cuts[i], count
+            )
             cells.append((Graded.of_views(law, views, tail, moved * sizes[i] / sum(sizes)), count))
         return _Laws(cells, ways.cuts)
 
     def split(self, side: int) -> tuple[Split, float]:
         """The discrete losses from above or from below, cut in two, and P[sum = inf]."""
-        laws = [(cells.from_above() if side > 0 else cells.from_below(), count) for cells, count in self.cells]
-        return Split.of(laws, self.cuts), any_infinite([(law.infinite, count) for law, count in laws], side)
+        laws = [
+            (cells.from_above() if side > 0 else cells.from_below(), count)
+            for cells, count in self.cells
+        ]
+        return Split.of(laws, self.cuts), any_infinite(
+            [(law.infinite, count) for law, count in laws], side
+        )
 
 
 def _views(large: Sequence[tuple[float, int]], cut: float, count: int) -> list[View]:
@@ -268,21 +302,30 @@ def _views(large: Sequence[tuple[float, int]], cut: float, count: int) -> list[V
     return small + [View(tilt, n, above=cut) for tilt, n in large if n]
 
 
-def _scans(split: Split, ways: Ways, *, delta: float | None = None, epsilon: float = 0.0) -> list[_Scan]:
+def _scans(
+    split: Split, ways: Ways, *, delta: float | None = None, epsilon: float = 0.0
+) -> list[_Scan]:
     """For each way that is summed, the tilts about its own; for the whole sum, about the best."""
     if not ways.cut:
-        return [_Scan.of(split.exactly(way.large)[0], delta=delta, epsilon=epsilon) for way in ways.summed]
+        return [
+            _Scan.of(split.exactly(way.large)[0], delta=delta, epsilon=epsilon)
+            for way in ways.summed
+        ]
     return [_Scan.near(*split.exactly(way.large), way.tilt) for way in ways.summed]
 
 
-def _updated(ways: Ways, sizes: Sizes | None, places: Sequence[_Place], epsilon: float, log_delta: float) -> Ways:
+def _updated(
+    ways: Ways, sizes: Sizes | None, places: Sequence[_Place], epsilon: float, log_delta: float
+) -> Ways:
     """The ways that matter where delta was found, or the one with the tilt that was found."""
     if sizes is None or not ways.cut:
         return ways.tilted([place.tilt for place in places])
     return sizes.ways(epsilon, log_delta) or ways
 
 
-def _series(split: Split, ways: Ways, places: Sequence[_Place], smooth: float, lower: bool = False) -> Series | None:
+def _series(
+    split: Split, ways: Ways, places: Sequence[_Place], smooth: float, lower: bool = False
+) -> Series | None:
     """The sum over all ways; for a lower end only over those that count. None where one cannot be made."""
     spectra = []
     for way, place in zip(ways.summed, places, strict=True):
@@ -293,8 +336,12 @@ def _series(split: Split, ways: Ways, places: Sequence[_Place], smooth: float, l
         spectra.append(seen)
     if lower:
         return Series(spectra, [])
-    others = [(split.exactly(way.large), way.tilt) for way in ways.bounded if split.possible(way.large)]
-    others += [(split.at_least(way.large), way.tilt) for way in ways.beyond if split.possible(way.large)]
+    others = [
+        (split.exactly(way.large), way.tilt) for way in ways.bounded if split.possible(way.large)
+    ]
+    others += [
+        (split.at_least(way.large), way.tilt) for way in ways.beyond if split.possible(way.large)
+    ]
     return Series(spectra, [Bound.of(*chosen, tilt, places[0].epsilon) for chosen, tilt in others])
 
 
@@ -320,9 +367,15 @@ class _Scan:
         scale = math.sqrt(max(uses.moments(uses.tilted(0.0)[0])[1], 1e-300))
         tilts = np.geomspace(1e-3 / scale, 100 / scale, _COARSE)
         for _ in range(2):  # a valley may be narrow
-            scan = _Scan(uses, tilts, uses.log_moments(tilts) + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts))
+            scan = _Scan(
+                uses,
+                tilts,
+                uses.log_moments(tilts) + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts),
+            )
             best = int(np.argmin(scan._bounds(delta, epsilon)))
-            tilts = np.geomspace(tilts[max(0, best - 2)], tilts[min(best + 2, len(tilts) - 1)], _FINE)
+            tilts = np.geomspace(
+                tilts[max(0, best - 2)], tilts[min(best + 2, len(tilts) - 1)], _FINE
+            )
         return scan
 
     @staticmethod
@@ -364,4 +417,6 @@ class _Scan:
         if length(first) > 0:
             chosen = min([first, *tried.tolist()], key=length)
         times = math.exp(max(0.0, min(50.0, float(excess[chosen]))))  # Chernoff's bound over delta
-        return _Place(about, float(self.tilts[chosen]), max(_LEAST_OUTSIDE, min(_OUTSIDE, 1e-5 / times)))
+        return _Place(
+            about, float(self.tilts[chosen]), max(_LEAST_OUTSIDE, min(_OUTSIDE, 1e-5 / times))
+        )

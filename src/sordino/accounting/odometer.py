@@ -57,7 +57,9 @@ class Odometer(Account):
     def _mu_squared(self) -> Amount:
         """The sum of mu^2, if the ladder can measure it."""
         total = self.spent.mu_squared
-        return total if total is not None and total <= _MOST_MU_SQUARED and self.free_delta else None
+        return (
+            total if total is not None and total <= _MOST_MU_SQUARED and self.free_delta else None
+        )
 
     @property
     def epsilon(self) -> Fraction:

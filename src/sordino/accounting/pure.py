@@ -23,7 +23,14 @@ from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, lower, upper, working
 from sordino.privacy.exact import bounds, float_lower, float_upper, least_reading, open_unit, show
 
-__all__ = ["delta_bounds", "delta_bounds_response", "epsilon_bounds", "epsilon_bounds_response", "unit_delta", "whole"]
+__all__ = [
+    "delta_bounds",
+    "delta_bounds_response",
+    "epsilon_bounds",
+    "epsilon_bounds_response",
+    "unit_delta",
+    "whole",
+]
 
 Pures: TypeAlias = Sequence[tuple[Fraction, int]]
 Interval: TypeAlias = tuple[float, float]
@@ -42,7 +49,9 @@ def whole(count: Any) -> int:
     """How many times a loss is used: an integer of at least one."""
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
         rule = "a loss is used a whole number of times, at least once"
-        raise InvalidInput(f"count={show(count)}", rule, "Pass an int such as 1, or leave the loss out.")
+        raise InvalidInput(
+            f"count={show(count)}", rule, "Pass an int such as 1, or leave the loss out."
+        )
     return int(count)
 
 
@@ -77,7 +86,11 @@ def epsilon_bounds(pures: Pures, delta: Fraction) -> Interval:
 
     Privacy: as `delta_bounds`. It is negative where delta exceeds the total variation distance of the product.
     """
-    responses, exact, total = _rational_responses(pures), unit_delta(_rational("delta", delta)), _total(pures)
+    responses, exact, total = (
+        _rational_responses(pures),
+        unit_delta(_rational("delta", delta)),
+        _total(pures),
+    )
     if exact == 0:
         return float_lower(total), float_upper(total)
     low, high = _epsilon_bounds(responses, exact)
@@ -101,7 +114,9 @@ def epsilon_bounds_response(truth: Fraction, count: int, delta: Fraction) -> Int
 
 def _rational(name: str, value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, Rational):
-        raise InvalidInput(f"{name}={show(value)}", f"{name} must be an exact rational number", "Pass a Fraction.")
+        raise InvalidInput(
+            f"{name}={show(value)}", f"{name} must be an exact rational number", "Pass a Fraction."
+        )
     return Fraction(int(value.numerator), int(value.denominator))
 
 
@@ -115,12 +130,22 @@ def _rational_responses(pures: Pures) -> _Responses:
         epsilon = _rational("epsilon", value)
         if epsilon < 0:
             rule = "a pure epsilon must be at least 0"
-            raise InvalidInput(f"epsilon={show(value)}", rule, "Pass the largest loss of the release.")
+            raise InvalidInput(
+                f"epsilon={show(value)}", rule, "Pass the largest loss of the release."
+            )
         if epsilon > MOST_EPSILON:
-            raise TooLarge(f"epsilon={show(value)}", f"a pure epsilon may be at most {MOST_EPSILON}", "It promises nothing.")
+            raise TooLarge(
+                f"epsilon={show(value)}",
+                f"a pure epsilon may be at most {MOST_EPSILON}",
+                "It promises nothing.",
+            )
         counts[epsilon] = counts.get(epsilon, 0) + whole(count)
     if not counts:
-        raise InvalidInput("no losses", "a composition must hold at least one loss", "Pass [(Fraction(1, 10), 100)].")
+        raise InvalidInput(
+            "no losses",
+            "a composition must hold at least one loss",
+            "Pass [(Fraction(1, 10), 100)].",
+        )
     counts.pop(Fraction(0), None)
     if len(counts) == 1:
         ((epsilon, count),) = counts.items()
@@ -131,7 +156,11 @@ def _rational_responses(pures: Pures) -> _Responses:
 def _equal_responses(truth: Fraction, count: int) -> _Responses:
     open_unit("truth", _rational("truth", truth), "Pass a Fraction such as Fraction(3, 4).")
     larger, often = max(truth, 1 - truth), whole(count)
-    return _alike(lambda: ball(larger / (1 - larger)).log(), often) if larger > Fraction(1, 2) else _mixed({})
+    return (
+        _alike(lambda: ball(larger / (1 - larger)).log(), often)
+        if larger > Fraction(1, 2)
+        else _mixed({})
+    )
 
 
 def _delta_bounds(responses: _Responses, epsilon: Fraction) -> Interval:
@@ -177,7 +206,11 @@ class _Responses(ABC):
         """P(E) - e^epsilon Q(E) for the best event E."""
         under_p, under_q, undecided = self.event(epsilon)
         factor = ball(epsilon).exp()
-        return under_p - factor * under_q + sum(((p - factor * q).max(arb(0)) for p, q in undecided), arb(0))
+        return (
+            under_p
+            - factor * under_q
+            + sum(((p - factor * q).max(arb(0)) for p, q in undecided), arb(0))
+        )
 
     def sign(self, epsilon: Fraction, delta: Fraction) -> int:
         """The sign of delta(epsilon) - delta; 0 if it cannot be told."""
@@ -209,7 +242,9 @@ def _guess(responses: _Responses, delta: Fraction) -> arb:
             factor = arb(at).exp()
             under_p, under_q, _ = responses.event(Fraction(at))
             gap = under_p - factor * under_q
-            ahead = at + float((gap / target).log() * gap / (factor * under_q)) if gap > 0 else math.nan
+            ahead = (
+                at + float((gap / target).log() * gap / (factor * under_q)) if gap > 0 else math.nan
+            )
             if not gap > target:
                 high = min(high, at)
             if under_p > target:
@@ -228,7 +263,11 @@ def _guess(responses: _Responses, delta: Fraction) -> arb:
 
 def _alike(log_odds: Callable[[], arb], count: int) -> _Responses:
     if count > MOST_ALIKE:
-        raise TooLarge(f"count={show(count)}", f"at most {MOST_ALIKE} equal losses can be composed", "Use a closed form.")
+        raise TooLarge(
+            f"count={show(count)}",
+            f"at most {MOST_ALIKE} equal losses can be composed",
+            "Use a closed form.",
+        )
     return _Alike(log_odds, count)
 
 
@@ -249,8 +288,14 @@ class _Alike(_Responses):
     def event(self, epsilon: Fraction) -> tuple[arb, arb, list[tuple[arb, arb]]]:
         e = self.log_odds()
         edge = (self.count - ball(epsilon) / e) / 2
-        least, most = (min(max(int(end.ceil().fmpz()), 0), self.count + 1) for end in (edge.lower(), edge.upper()))
-        undecided = [(_chance(self.count, m, e), _chance(self.count, self.count - m, e)) for m in range(least, most)]
+        least, most = (
+            min(max(int(end.ceil().fmpz()), 0), self.count + 1)
+            for end in (edge.lower(), edge.upper())
+        )
+        undecided = [
+            (_chance(self.count, m, e), _chance(self.count, self.count - m, e))
+            for m in range(least, most)
+        ]
         return _fewer(self.count, least, e), _fewer(self.count, least, -e), undecided
 
 
@@ -294,7 +339,9 @@ def _negligible(count: int, top: int, tilt: float) -> int:
 
 def _mixed(counts: dict[Fraction, int]) -> _Responses:
     """Several epsilons as integers of one unit, in two halves of similar size; `work` counts the products that it takes."""
-    unit = Fraction(math.gcd(*(e.numerator for e in counts)) or 1, math.lcm(*(e.denominator for e in counts)))
+    unit = Fraction(
+        math.gcd(*(e.numerator for e in counts)) or 1, math.lcm(*(e.denominator for e in counts))
+    )
     halves: tuple[list[tuple[int, int]], ...] = ([], [])
     sizes, reach, work = [1, 1], [0, 0], 0
     for epsilon, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -305,7 +352,11 @@ def _mixed(counts: dict[Fraction, int]) -> _Responses:
         sizes[side] = min(sizes[side] * (count + 1), reach[side] + 1)
     if work > MOST_MIXED:
         rule = f"a composition of {len(counts)} different epsilons may need at most {MOST_MIXED} products"
-        raise TooLarge(f"{show(work)} products", rule, "Round the epsilons up to a few common values, or use a closed form.")
+        raise TooLarge(
+            f"{show(work)} products",
+            rule,
+            "Round the epsilons up to a few common values, or use a closed form.",
+        )
     return _Mixed(unit, (tuple(halves[0]), tuple(halves[1])))
 
 
@@ -356,7 +407,9 @@ class _Mixed(_Responses):
                     law[total] = law[total] + p * chance if total in law else p * chance
         losses = sorted(law, reverse=True)
         ordered = [law[loss] for loss in losses]
-        above_p, above_q = (list(accumulate(side, initial=arb(0))) for side in (ordered, reversed(ordered)))
+        above_p, above_q = (
+            list(accumulate(side, initial=arb(0))) for side in (ordered, reversed(ordered))
+        )
         return _Half(losses, ordered, above_p, above_q)
 
 

@@ -36,7 +36,9 @@ class Report:
         if not wanted:
             raise InvalidInput("no deltas", "a report needs at least one delta", "Pass (1e-6,).")
         brackets = tuple(plan.epsilon_bounds(d) for d in wanted)
-        forms = {name: tuple(method(plan.parts, d) for d in wanted) for name, method in METHODS.items()}
+        forms = {
+            name: tuple(method(plan.parts, d) for d in wanted) for name, method in METHODS.items()
+        }
         return Report(plan, wanted, brackets, forms)
 
     def __str__(self) -> str:
@@ -44,7 +46,15 @@ class Report:
         rows.append((_OURS, *(_number(b.upper) for b in self.brackets)))
         rows.append(("  at least", *(_number(b.lower) for b in self.brackets)))
         for name, values in self.closed_forms.items():
-            rows.append((name, *(_number(v) + _excess(v, b) for v, b in zip(values, self.brackets, strict=True))))
+            rows.append(
+                (
+                    name,
+                    *(
+                        _number(v) + _excess(v, b)
+                        for v, b in zip(values, self.brackets, strict=True)
+                    ),
+                )
+            )
         lines = aligned(rows, [False, *(True for _ in self.deltas)])
         return "\n".join([f"epsilon of {self.plan!r}"[:120], *lines])
 
@@ -67,11 +77,19 @@ class Report:
             .encode(
                 x=alt.X("epsilon:Q", title="epsilon"),
                 y=alt.Y("method:N", sort=list(named), title=None, axis=alt.Axis(labelLimit=240)),
-                color=alt.condition(f"datum.method == '{_OURS}'", alt.value("#3b6ea5"), alt.value("#b9c4cf")),
+                color=alt.condition(
+                    f"datum.method == '{_OURS}'", alt.value("#3b6ea5"), alt.value("#b9c4cf")
+                ),
             )
         )
-        labels = bars.mark_text(align="left", dx=3).encode(text=alt.Text("epsilon:Q", format=".4g"), color=alt.value("#333"))
-        chart = (bars + labels).properties(width=420, height=170).facet(row=alt.Row("delta:N", title=None, sort=None))
+        labels = bars.mark_text(align="left", dx=3).encode(
+            text=alt.Text("epsilon:Q", format=".4g"), color=alt.value("#333")
+        )
+        chart = (
+            (bars + labels)
+            .properties(width=420, height=170)
+            .facet(row=alt.Row("delta:N", title=None, sort=None))
+        )
         return Picture(chart.properties(title=repr(self.plan)[:90]))
 
 

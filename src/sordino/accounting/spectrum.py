@@ -95,7 +95,10 @@ class Uses:
         """Where the tilted sum, with a Gaussian of this deviation, is but for this probability on each side."""
         masses, log_moment = self.tilted(tilt)
         means, variance = self.moments(masses)
-        mean, deviation = float((self.counts * means).sum()), math.sqrt(max(variance + smooth**2, 1e-300))
+        mean, deviation = (
+            float((self.counts * means).sum()),
+            math.sqrt(max(variance + smooth**2, 1e-300)),
+        )
         slopes = _BOTH / deviation
         excess = self.log_moments(tilt + slopes) - log_moment - slopes * mean
         reaches = (excess + slopes**2 * smooth**2 / 2 - math.log(outside)) / np.abs(slopes)
@@ -131,18 +134,26 @@ class Spectrum:
     value_error: float
 
     @staticmethod
-    def of(uses: Uses, tilt: float, smooth: float, outside: float, log_ways: float = 0.0) -> Spectrum | None:
+    def of(
+        uses: Uses, tilt: float, smooth: float, outside: float, log_ways: float = 0.0
+    ) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
-        quiet = math.sqrt(-2 * math.log(outside))  # beyond this many of its scales the Gaussian's transform is as small
+        quiet = math.sqrt(
+            -2 * math.log(outside)
+        )  # beyond this many of its scales the Gaussian's transform is as small
         masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         if quiet * (down + up) > _LONG * 2 * math.pi * smooth:
             smooth *= _LESS_SHARP
-            masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
+            masses, means, log_moment, mean, deviation, down, up = uses.window(
+                tilt, outside, smooth
+            )
         terms = math.ceil(quiet * (down + up) / (2 * math.pi * smooth))
         unsure = 2 * uses.log_error(tilt + _SLOPES[-1] / deviation)
         if not terms * len(uses.values) < _MOST_WORK or unsure > 1:
             return None
-        coefficients, errors = _transform(uses, masses, means, 2 * math.pi / (down + up), terms, smooth)
+        coefficients, errors = _transform(
+            uses, masses, means, 2 * math.pi / (down + up), terms, smooth
+        )
         square = smooth**2
         return Spectrum(
             reference=mean + (tilt + 0.5) * square,  # tilted, the Gaussian has this mean
@@ -155,7 +166,8 @@ class Spectrum:
             coefficients=coefficients,
             errors=errors,
             outside=outside * (1 + 2 * unsure),
-            value_error=uses.rounding + 2.0**-48 * (float(uses.counts @ np.abs(means)) + (tilt + 0.5) * square),
+            value_error=uses.rounding
+            + 2.0**-48 * (float(uses.counts @ np.abs(means)) + (tilt + 0.5) * square),
         )
 
     @cached_property
@@ -195,11 +207,15 @@ class Spectrum:
             inside -= 2 * self.outside * math.exp(log_largest_payoff(self.tilt))
         else:  # what the sum beyond the window adds at most
             near = self.tilt * math.expm1(min(top, 50.0)) < 1
-            inside = max(0.0, inside) + self.outside * math.exp(log_largest_payoff(self.tilt) if near else -self.tilt * top)
+            inside = max(0.0, inside) + self.outside * math.exp(
+                log_largest_payoff(self.tilt) if near else -self.tilt * top
+            )
         return max(0.0, inside) * self._scaled(epsilon, side)
 
     def _scaled(self, epsilon: float, side: int) -> float:
-        return math.exp(min(_MOST_EXPONENT, self.scale + side * self.scale_error - self.tilt * epsilon))
+        return math.exp(
+            min(_MOST_EXPONENT, self.scale + side * self.scale_error - self.tilt * epsilon)
+        )
 
 
 def _density_weight(smooth: float) -> float:
@@ -213,7 +229,9 @@ def log_largest_payoff(tilt: float) -> float:
     return tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
 
 
-def _transform(uses: Uses, masses: Floats, means: Floats, turn: float, terms: int, smooth: float) -> tuple[Complex, Floats]:
+def _transform(
+    uses: Uses, masses: Floats, means: Floats, turn: float, terms: int, smooth: float
+) -> tuple[Complex, Floats]:
     """E[e^(i n turn (sum - mean))] e^(-(n turn smooth)^2/2) for n up to `terms`, and how wrong it may be.
 
     Frequencies are products of coarse and fine ones; what is summed for one use is e^(..) - 1, which is small.
@@ -224,12 +242,16 @@ def _transform(uses: Uses, masses: Floats, means: Floats, turn: float, terms: in
     logs = -((smooth * frequencies) ** 2) / 2 + 0j
     most = -((smooth * frequencies) ** 2) / 2
     relative = 64 * _UNIT * (1 - most)
-    for own, values, count in zip(np.split(masses, uses.starts[1:]), uses.centred(means), uses.counts.tolist(), strict=True):
+    for own, values, count in zip(
+        np.split(masses, uses.starts[1:]), uses.centred(means), uses.counts.tolist(), strict=True
+    ):
         a = _turned(np.multiply.outer(turn * fine * np.arange(coarse), values))
         b = _turned(np.multiply.outer(turn * np.arange(fine), values))
         weighted = a * own
         by_a, by_b = weighted.sum(axis=1), (b * own).sum(axis=1)
-        both = np.array([(b * row).sum(axis=1) for row in weighted])  # no matrix product, whose threads cost more
+        both = np.array(
+            [(b * row).sum(axis=1) for row in weighted]
+        )  # no matrix product, whose threads cost more
         moved = (both + by_a[:, None] + by_b).ravel()
         size_a, size_b = np.abs(weighted).sum(axis=1), (np.abs(b) * own).sum(axis=1)
         size = (size_a[:, None] + size_b + 2 * np.minimum(size_a[:, None], size_b)).ravel()
@@ -240,15 +262,21 @@ def _transform(uses: Uses, masses: Floats, means: Floats, turn: float, terms: in
         modulus = np.abs(z)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_modulus = np.where(
-                near, np.log1p(2 * moved.real + moved.real**2 + moved.imag**2) / 2, np.log(np.maximum(modulus, 1e-300))
+                near,
+                np.log1p(2 * moved.real + moved.real**2 + moved.imag**2) / 2,
+                np.log(np.maximum(modulus, 1e-300)),
             )
         slack = 16 * _UNIT * (np.abs(moved) + np.abs(log_modulus))
         upper = modulus + error
         logs += count * (log_modulus + 1j * np.arctan2(z.imag, z.real))
-        most += count * (np.where(near, log_modulus + 2 * error, np.log(np.maximum(upper, 1e-300))) + slack)
+        most += count * (
+            np.where(near, log_modulus + 2 * error, np.log(np.maximum(upper, 1e-300))) + slack
+        )
         relative += count * (error / upper + slack)
     coefficients = np.exp(np.where(logs.real > -_MOST_EXPONENT, logs, -_MOST_EXPONENT))
-    errors = np.exp(np.minimum(most, 300.0)) * np.minimum(2.0, relative * (1 + relative)) + math.exp(-_MOST_EXPONENT + 1)
+    errors = np.exp(np.minimum(most, 300.0)) * np.minimum(
+        2.0, relative * (1 + relative)
+    ) + math.exp(-_MOST_EXPONENT + 1)
     return coefficients, errors
 
 

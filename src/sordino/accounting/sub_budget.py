@@ -26,7 +26,11 @@ class SubBudget(TwoMeterFilter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.whole, TwoMeterFilter):
-            raise InvalidInput("whole=None", "a sub-budget is a part of a whole", "Pass the filter of the whole budget.")
+            raise InvalidInput(
+                "whole=None",
+                "a sub-budget is a part of a whole",
+                "Pass the filter of the whole budget.",
+            )
 
     @property
     def _both(self) -> tuple[TwoMeterFilter, TwoMeterFilter]:

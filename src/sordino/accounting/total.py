@@ -26,7 +26,14 @@ from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
-from sordino.privacy.loss import BoundedRangeLoss, EpsilonDeltaLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import (
+    BoundedRangeLoss,
+    EpsilonDeltaLoss,
+    FiniteLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    Loss,
+)
 from sordino.privacy.loss.base import Floats, OutputPair
 from sordino.privacy.loss.by_profile import trade_off_from
 from sordino.privacy.loss.law import Law
@@ -61,7 +68,9 @@ def _expect_one_relation(losses: Iterable[Loss]) -> None:
     if len(known) > 1:
         both = " and ".join(f"{loss!r} ({relation.value})" for relation, loss in known.items())
         rule = "losses of a plan must be of one relation of neighbours: add_remove or replace"
-        raise InvalidInput(both, rule, "Build all of them for the same relation, such as neighbors='replace'.")
+        raise InvalidInput(
+            both, rule, "Build all of them for the same relation, such as neighbors='replace'."
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,12 +91,17 @@ class Total(Loss):
     @cached_property
     def _others(self) -> tuple[tuple[Loss, int], ...]:
         """The parts that are not Gaussian."""
-        return tuple((loss, count) for loss, count in self.parts if not isinstance(loss, GaussianLoss))
+        return tuple(
+            (loss, count) for loss, count in self.parts if not isinstance(loss, GaussianLoss)
+        )
 
     @cached_property
     def _gaussians(self) -> tuple[GaussianLoss, GaussianLoss] | None:
         """All Gaussian parts as one, a hair less and a hair more revealing than their sum: the shifts add in squares."""
-        square = sum((count * loss.shift**2 for loss, count in self.parts if isinstance(loss, GaussianLoss)), Fraction(0))
+        square = sum(
+            (count * loss.shift**2 for loss, count in self.parts if isinstance(loss, GaussianLoss)),
+            Fraction(0),
+        )
         if square == 0:
             return None
         root = certified(lambda: ball(square).sqrt())
@@ -105,11 +119,17 @@ class Total(Loss):
         ]
         if self._gaussians is not None:
             laws.append((self._gaussians[1].laws(), 1, False))
-        laws = [entry for entry in laws if any(law.infinite or law.atoms != ((0.0, 1.0),) for law in entry[0])]
+        laws = [
+            entry
+            for entry in laws
+            if any(law.infinite or law.atoms != ((0.0, 1.0),) for law in entry[0])
+        ]
         free = sum(alone and len(law) > 1 for law, _, alone in laws)
         if free > _MOST_FREE:
             rule = f"at most {_MOST_FREE} different finite losses of one plan may be asymmetric"
-            raise TooLarge(f"{free} of them", rule, "Replace some by a symmetric pair that is worse.")
+            raise TooLarge(
+                f"{free} of them", rule, "Replace some by a symmetric pair that is worse."
+            )
         if not laws:
             return []
         together = any(not alone and len(law) > 1 for law, _, alone in laws) or not free
@@ -118,7 +138,12 @@ class Total(Loss):
             for common in (0, 1) if together else (0,):
                 own = iter(turn)
                 sides = [next(own) if alone and len(law) > 1 else common for law, _, alone in laws]
-                turns.append([(law[side % len(law)], k) for side, (law, k, _) in zip(sides, laws, strict=True)])
+                turns.append(
+                    [
+                        (law[side % len(law)], k)
+                        for side, (law, k, _) in zip(sides, laws, strict=True)
+                    ]
+                )
         return turns if free or any(len(law) > 1 for law, _, _ in laws) else turns[:1]
 
     def _bracket(
@@ -136,7 +161,10 @@ class Total(Loss):
             found = numeric(parts, lower)
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         if self._idealized:
-            lower = max((numeric(parts, none).lower for parts in self._directions(attained=True)), default=none)
+            lower = max(
+                (numeric(parts, none).lower for parts in self._directions(attained=True)),
+                default=none,
+            )
         return Bracket(lower, upper)
 
     @cached_property
@@ -164,15 +192,25 @@ class Total(Loss):
             hint = "Pass a small probability such as 1e-6."
             raise InvalidInput(f"delta={show(delta)}", "delta must be at least 0 and below 1", hint)
         if self.by_moments:  # any epsilon(delta) is at least log(1 - delta), and more is not known of releases so declared
-            return Bracket(math.log1p(-float_upper(read.upper)) - 2.0**-40, rdp(self.parts, read.lower))
+            return Bracket(
+                math.log1p(-float_upper(read.upper)) - 2.0**-40, rdp(self.parts, read.lower)
+            )
         least = float_lower(read.lower)
         found = self._bracket(
-            lambda g: g.epsilon(delta), lambda parts, known: epsilon_bracket(parts, least, accuracy, known), -math.inf
+            lambda g: g.epsilon(delta),
+            lambda parts, known: epsilon_bracket(parts, least, accuracy, known),
+            -math.inf,
         )
         # `least` may be below delta by a rounding, which lowers the true epsilon by far less than this
-        lower = found.lower - 2.0**-40 * (1 + abs(found.lower)) if math.isfinite(found.lower) else found.lower
+        lower = (
+            found.lower - 2.0**-40 * (1 + abs(found.lower))
+            if math.isfinite(found.lower)
+            else found.lower
+        )
         upper = min(found.upper, self.maximum())
-        if self._idealized:  # concentration knows that no release is as bad as the pair that bounds all
+        if (
+            self._idealized
+        ):  # concentration knows that no release is as bad as the pair that bounds all
             by_moments = rdp if self._quick_renyi else zcdp
             upper = min(upper, by_moments(self.parts, read.lower))
         return Bracket(min(lower, upper), upper)
@@ -232,10 +270,16 @@ class Total(Loss):
         return self._sum(_pure)
 
     def rho(self) -> float:
-        return self._sum(lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho())
+        return self._sum(
+            lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho()
+        )
 
     def mu(self) -> float:
-        square = self._sum(lambda loss: loss.shift**2 if isinstance(loss, GaussianLoss) else _square_upper(loss.mu()))
+        square = self._sum(
+            lambda loss: (
+                loss.shift**2 if isinstance(loss, GaussianLoss) else _square_upper(loss.mu())
+            )
+        )
         return math.sqrt(square) * (1 + 2.0**-50) if math.isfinite(square) else math.inf
 
     def _sum(self, view: Callable[[Loss], float | Fraction]) -> float:
@@ -248,9 +292,13 @@ class Total(Loss):
     def infinite(self) -> Fraction:
         certain = [(loss.infinite(), count) for loss, count in self.parts if loss.infinite()]
         if sum(count * chance.denominator.bit_length() for chance, count in certain) > _MOST_BITS:
-            log = certified(lambda: sum((count * ball(-chance).log1p() for chance, count in certain), arb(0)))
+            log = certified(
+                lambda: sum((count * ball(-chance).log1p() for chance, count in certain), arb(0))
+            )
             return min(Fraction(1), exact_upper(-log.expm1()))  # a hair more
-        return 1 - math.prod(((1 - chance) ** count for chance, count in certain), start=Fraction(1))
+        return 1 - math.prod(
+            ((1 - chance) ** count for chance, count in certain), start=Fraction(1)
+        )
 
     def pmf(self, grid: Any) -> Floats:
         if self.by_moments:
@@ -258,12 +306,19 @@ class Total(Loss):
             raise InvalidInput(repr(self), rule, "Ask for epsilon, delta, rdp or rho.")
         points = np.array([float(x) for x in grid])
         if len(points) < 2 or (np.diff(points) <= 0).any():
-            raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
+            raise InvalidInput(
+                f"grid={show(grid)}",
+                "a grid must hold increasing numbers",
+                "Pass np.linspace(-2, 2, 401).",
+            )
         spacing = float(np.diff(points).min()) / 4
         result = np.zeros(len(points) + 1)
         for parts in self._directions()[:1]:
             grids = Sum(
-                tuple((from_above(law, spacing, law.atoms[-1][0] if law.atoms else 0.0, 1e-12), k) for law, k in parts)
+                tuple(
+                    (from_above(law, spacing, law.atoms[-1][0] if law.atoms else 0.0, 1e-12), k)
+                    for law, k in parts
+                )
             )
             window = grids.window(0.0)
             places = np.searchsorted(points, window.values, side="left")
@@ -285,11 +340,15 @@ class Total(Loss):
         return Report.of(self, deltas)
 
     def to_json(self) -> str:
-        parts = [{"count": str(count), "loss": json.loads(loss.to_json())} for loss, count in self.parts]
+        parts = [
+            {"count": str(count), "loss": json.loads(loss.to_json())} for loss, count in self.parts
+        ]
         return json.dumps({"kind": "total", "v": 1, "parts": parts})
 
     def __repr__(self) -> str:
-        return " + ".join(f"{count} * {loss!r}" if count > 1 else repr(loss) for loss, count in self.parts)
+        return " + ".join(
+            f"{count} * {loss!r}" if count > 1 else repr(loss) for loss, count in self.parts
+        )
 
 
 def _pure(loss: Loss) -> float | Fraction:
@@ -310,7 +369,10 @@ def _square_upper(x: float) -> float:
 def _load(fields: dict[str, Any]) -> Loss:
     rule = 'a stored total holds "parts", each with a "loss" and a "count"'
     try:
-        return total((Loss.from_json(json.dumps(part["loss"])), _count(part["count"])) for part in fields["parts"])
+        return total(
+            (Loss.from_json(json.dumps(part["loss"])), _count(part["count"]))
+            for part in fields["parts"]
+        )
     except (KeyError, TypeError):
         raise InvalidInput(show(fields), rule, "Pass a text made by to_json().") from None
 
@@ -318,7 +380,9 @@ def _load(fields: dict[str, Any]) -> Loss:
 def _count(text: Any) -> int:
     if not isinstance(text, str) or not text.isdigit() or int(text) < 1:
         raise InvalidInput(
-            f"count={show(text)}", "a count must be a whole number of at least 1", "Pass a text made by to_json()."
+            f"count={show(text)}",
+            "a count must be a whole number of at least 1",
+            "Pass a text made by to_json().",
         )
     return int(text)
 

@@ -61,9 +61,13 @@ def attack(*, rows: int = 100_000, size: int = 14, confidence: Number = 0.95) ->
     random questions, here weighted by what was answered; all parities together are its random questions.
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= _MOST_BITS:
-        raise InvalidInput(f"size={show(size)}", f"a point has from 1 to {_MOST_BITS} bits", "Pass 14.")
+        raise InvalidInput(
+            f"size={show(size)}", f"a point has from 1 to {_MOST_BITS} bits", "Pass 14."
+        )
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
-        raise InvalidInput(f"rows={show(rows)}", f"a sample has from 1 to {_MOST_ROWS} rows", "Pass 100000.")
+        raise InvalidInput(
+            f"rows={show(rows)}", f"a sample has from 1 to {_MOST_ROWS} rows", "Pass 100000."
+        )
     mechanism = best_noise(rows, 2**size, confidence)
     promised = guarantee(mechanism, rows, 2**size, confidence).population
     counts = _counts(rows, size)
@@ -109,6 +113,10 @@ def _counts(rows: int, size: int) -> Whole:
     each = 64 // (32 if size > 16 else 16)
     for start in range(0, rows, each * bits.CHUNK):
         some = min(rows - start, each * bits.CHUNK)
-        words = bits.source().words(math.ceil(some / each)).view(np.uint32 if size > 16 else np.uint16)[:some]
+        words = (
+            bits.source()
+            .words(math.ceil(some / each))
+            .view(np.uint32 if size > 16 else np.uint16)[:some]
+        )
         counts += np.bincount(words & (2**size - 1), minlength=2**size)
     return counts

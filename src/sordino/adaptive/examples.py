@@ -105,7 +105,9 @@ def _of_objects(values: list[Any]) -> list[Any]:
             return list(shown)
     named = " and ".join(sorted(kind.__name__ for kind in found))
     rule = "a column of Python objects must hold numbers, truths, texts or times of one kind"
-    raise InvalidInput(f"a column of {named}", rule, "Convert it to one type, or pass public rows as `example`.")
+    raise InvalidInput(
+        f"a column of {named}", rule, "Convert it to one type, or pass public rows as `example`."
+    )
 
 
 def _missing(value: Any) -> bool:
@@ -132,7 +134,11 @@ def _of_series(series: Any) -> Any:
     if isinstance(kind, np.dtype):
         return pd.Series(_of_array(series.to_numpy()), dtype=kind)
     if isinstance(kind, pd.CategoricalDtype):
-        codes = [i % max(len(kind.categories), 1) for i in _WHOLE] if len(kind.categories) else [-1] * ROWS
+        codes = (
+            [i % max(len(kind.categories), 1) for i in _WHOLE]
+            if len(kind.categories)
+            else [-1] * ROWS
+        )
         return pd.Series(pd.Categorical.from_codes(codes, dtype=kind))
     if isinstance(kind, pd.ArrowDtype):
         return pd.Series(kind.__from_arrow__(_of_type(kind.pyarrow_dtype)))
@@ -148,7 +154,9 @@ def _of_series(series: Any) -> Any:
         return pd.Series([None] * ROWS if shown is None else shown, dtype=kind)
     except Exception as error:
         rule = "there are no public rows of this type"
-        raise InvalidInput(f"a column of type {kind}", rule, "Convert it, or pass public rows as `example`.") from error
+        raise InvalidInput(
+            f"a column of type {kind}", rule, "Convert it, or pass public rows as `example`."
+        ) from error
 
 
 def _of_polars(part: Any) -> Any:
@@ -177,7 +185,9 @@ def _of_polars_type(kind: Any) -> Any:
     if isinstance(kind, pl.String | pl.Categorical | pl.Binary):
         return pl.Series(_TEXT).cast(kind)
     if isinstance(kind, pl.Datetime | pl.Duration | pl.Time):
-        return pl.Series(_SPANS if isinstance(kind, pl.Duration) else _HOURS if kind == pl.Time else _DAYS).cast(kind)
+        return pl.Series(
+            _SPANS if isinstance(kind, pl.Duration) else _HOURS if kind == pl.Time else _DAYS
+        ).cast(kind)
     return pl.Series(_REAL if kind.is_float() else _WHOLE).cast(kind, strict=False)
 
 
@@ -186,7 +196,9 @@ def _of_arrow(part: Any) -> Any:
 
     if isinstance(part, pa.Array | pa.ChunkedArray):
         return _of_type(part.type)
-    return type(part).from_arrays([_of_type(field.type) for field in part.schema], schema=part.schema)
+    return type(part).from_arrays(
+        [_of_type(field.type) for field in part.schema], schema=part.schema
+    )
 
 
 def _of_type(kind: Any) -> Any:
@@ -195,7 +207,9 @@ def _of_type(kind: Any) -> Any:
     from pyarrow import types
 
     if types.is_struct(kind) and kind.num_fields:
-        return pa.StructArray.from_arrays([_of_type(field.type) for field in kind], fields=list(kind))
+        return pa.StructArray.from_arrays(
+            [_of_type(field.type) for field in kind], fields=list(kind)
+        )
     try:
         if types.is_dictionary(kind):
             return _of_type(kind.value_type).dictionary_encode().cast(kind)
@@ -213,7 +227,9 @@ def _values(kind: Any) -> list[Any]:
         wide = kind.list_size if types.is_fixed_size_list(kind) else 1
         return [[value] * wide for value in _of_type(kind.value_type).to_pylist()]
     if types.is_map(kind):
-        pairs = zip(_of_type(kind.key_type).to_pylist(), _of_type(kind.item_type).to_pylist(), strict=True)
+        pairs = zip(
+            _of_type(kind.key_type).to_pylist(), _of_type(kind.item_type).to_pylist(), strict=True
+        )
         return [[pair] for pair in pairs]
     if types.is_decimal(kind):
         return [Decimal(i).scaleb(-kind.scale) for i in _WHOLE]

@@ -103,7 +103,12 @@ class _Majority:
 
 
 def freedman(
-    *, rows: int = 5_000, features: int = 5_000, epsilon: Number = 4, threshold: Number = 0.05, most: int = 30
+    *,
+    rows: int = 5_000,
+    features: int = 5_000,
+    epsilon: Number = 4,
+    threshold: Number = 0.05,
+    most: int = 30,
 ) -> Freedman:
     """Select features of pure noise by training rows and a holdout of this many rows each; see how accurate it looks.
 
@@ -117,7 +122,9 @@ def freedman(
     _at_least("features", features, 100)
     train, held, fresh = (_Part.drawn(rows, features) for _ in range(3))
     holdout = Holdout((held.features, held.labels), epsilon=epsilon, threshold=threshold, most=most)
-    plain = _analysed(train, fresh, lambda _value, phi: float(phi(held.features, held.labels).mean()))
+    plain = _analysed(
+        train, fresh, lambda _value, phi: float(phi(held.features, held.labels).mean())
+    )
     guarded = _analysed(train, fresh, lambda value, phi: holdout.check(value, phi).value)
     return Freedman(rows, features, plain, guarded, holdout.most - holdout.left)
 
@@ -128,7 +135,9 @@ def _analysed(train: _Part, fresh: _Part, ask: Callable[[float, Phi], float]) ->
     try:
         for classifier in _classifiers(train, ask):
             value = train.mean(classifier)
-            points.append((len(classifier.features), value, ask(value, classifier), fresh.mean(classifier)))
+            points.append(
+                (len(classifier.features), value, ask(value, classifier), fresh.mean(classifier))
+            )
     except BudgetExceeded:
         pass
     sizes, *accuracies = zip(*points, strict=True) if points else ((), (), (), ())
@@ -141,7 +150,9 @@ def _classifiers(train: _Part, ask: Callable[[float, Phi], float]) -> Iterator[_
     on_holdout = np.array([ask(value, _Feature(j)) for j, value in enumerate(on_train.tolist())])
     leans, others = on_train - 0.5, on_holdout - 0.5
     least = 0.5 / math.sqrt(len(train.labels))
-    kept = np.flatnonzero((np.minimum(np.abs(leans), np.abs(others)) >= least) & (leans * others > 0))
+    kept = np.flatnonzero(
+        (np.minimum(np.abs(leans), np.abs(others)) >= least) & (leans * others > 0)
+    )
     ordered = kept[np.argsort(-np.abs(leans[kept]), kind="stable")]
     for size in (size for size in _SIZES if size <= len(ordered)):
         yield _Majority(ordered[:size], leans[ordered[:size]] < 0)
@@ -150,11 +161,17 @@ def _classifiers(train: _Part, ask: Callable[[float, Phi], float]) -> Iterator[_
 def _bits(count: int) -> Bools:
     """Independent fair bits."""
     words = -(-count // 64)
-    chunks = [bits.source().words(min(bits.CHUNK, words - i)).copy() for i in range(0, words, bits.CHUNK)]
+    chunks = [
+        bits.source().words(min(bits.CHUNK, words - i)).copy() for i in range(0, words, bits.CHUNK)
+    ]
     return np.unpackbits(np.concatenate(chunks).view(np.uint8), count=count).view(np.bool_)
 
 
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
         rule = f"{name} must be a whole number from {least} to {_MOST}"
-        raise InvalidInput(f"{name}={show(value)}", rule, "Pass a larger one." if value in range(least) else "Pass 5000.")
+        raise InvalidInput(
+            f"{name}={show(value)}",
+            rule,
+            "Pass a larger one." if value in range(least) else "Pass 5000.",
+        )

@@ -63,12 +63,20 @@ class GuardedSample:
         """The same rows with other public ones, which must be of the same form."""
         shown = tuple(kept(part) for part in parts_of(example))
         pairs = zip(shown, self.parts, strict=False)
-        found = "" if len(shown) != len(self.parts) else next(filter(None, (differences(*pair) for pair in pairs)), None)
+        found = (
+            ""
+            if len(shown) != len(self.parts)
+            else next(filter(None, (differences(*pair) for pair in pairs)), None)
+        )
         if found is not None:
             value = f"public rows of {len(shown)} parts" + f", {found}" * bool(found)
-            rule = "they must have the parts, columns and kinds of values of the sample, in its order"
+            rule = (
+                "they must have the parts, columns and kinds of values of the sample, in its order"
+            )
             raise InvalidInput(
-                value, rule, "Take both from one frame or array, such as (X_train[:5], y_train[:5]), or reorder columns."
+                value,
+                rule,
+                "Take both from one frame or array, such as (X_train[:5], y_train[:5]), or reorder columns.",
             )
         _common(shown)
         return replace(self, example=shown)
@@ -82,12 +90,18 @@ class GuardedSample:
         cell = f"{word}[{show(columns[0])}]" if columns else f"{word}[:, 0]" if wide else word
         if len(self.parts) == 1:
             return f"lambda rows: {cell} > 0"
-        return f"lambda X, y: ({cell} > 0) == y" if len(self.parts) == 2 else "a function with one argument for each part"
+        return (
+            f"lambda X, y: ({cell} > 0) == y"
+            if len(self.parts) == 2
+            else "a function with one argument for each part"
+        )
 
     def rehearse(self, phi: Phi) -> None:
         """Refuse a function that fails on the example, or differs for its rows alone; no secret row is touched."""
         if not callable(phi):
-            raise InvalidInput(show(phi), "a question must be a function of rows", f"Pass {self.sketch}.")
+            raise InvalidInput(
+                show(phi), "a question must be a function of rows", f"Pass {self.sketch}."
+            )
         rows = length(self.example[0])
         together = _rehearsed(phi, tuple(fresh(part) for part in self.example), rows)
         if rows == 1 or getattr(phi, "by_row", False):
@@ -97,7 +111,11 @@ class GuardedSample:
             if not np.isclose(alone[0], together[i], rtol=_CLOSE, atol=_CLOSE):
                 value = f"a function that gave {together[i]:.4g} for one of {rows} example rows, {alone[0]:.4g} for it alone"
                 rule = "a question must look at each row by itself"
-                raise InvalidInput(value, rule, "Compute means, ranks or bounds on public rows before, and pass numbers.")
+                raise InvalidInput(
+                    value,
+                    rule,
+                    "Compute means, ranks or bounds on public rows before, and pass numbers.",
+                )
 
     def total(self, phi: Phi) -> int:
         """The sum of phi over the rows in units of 1/GRID: values are clamped to [0, 1]; missing or failed ones are 0.
@@ -129,7 +147,11 @@ def _common(parts: tuple[Any, ...]) -> int:
     count = _equal("parts", [length(part) for part in parts])
     if not 1 <= count <= _MOST_ROWS:
         value = f"a sample of {count} rows" if count else "a sample without a row"
-        raise InvalidInput(value, "a sample must have at least one row, at most 2^42", "See how it was read or filtered.")
+        raise InvalidInput(
+            value,
+            "a sample must have at least one row, at most 2^42",
+            "See how it was read or filtered.",
+        )
     return count
 
 
@@ -138,7 +160,11 @@ def _equal(what: str, counts: list[int]) -> int:
     other = next((count for count in counts if count != counts[0]), None)
     if other is not None:
         value = f"{what} of different lengths ({counts[0]} and {other})"
-        raise InvalidInput(value, f"all {what} of a sample must have equally many rows", "Pass one value for each row.")
+        raise InvalidInput(
+            value,
+            f"all {what} of a sample must have equally many rows",
+            "Pass one value for each row.",
+        )
     return counts[0] if counts else 0
 
 
@@ -218,5 +244,9 @@ def _form(found: Any, rows: int) -> str:
     if array.dtype.kind in "UST" or any(isinstance(cell, str | bytes) for cell in cells):
         return "texts"
     if array.shape != (rows,):
-        return f"{len(array)} numbers instead of {rows}" if array.ndim == 1 else f"an array of shape {array.shape}"
+        return (
+            f"{len(array)} numbers instead of {rows}"
+            if array.ndim == 1
+            else f"an array of shape {array.shape}"
+        )
     return "missing values" if array.dtype.kind in "fO" else f"values of type {array.dtype}"

@@ -26,7 +26,16 @@ from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import Number, brief, closed_unit, decimal_reading, open_unit, positive, readable, show
+from sordino.privacy.exact import (
+    Number,
+    brief,
+    closed_unit,
+    decimal_reading,
+    open_unit,
+    positive,
+    readable,
+    show,
+)
 from sordino.privacy.loss import Loss
 
 __all__ = ["Checked", "Holdout"]
@@ -60,7 +69,9 @@ class Checked:
         found = "corrected by the holdout" if self.overfit else "agrees with the holdout"
         digits, left = places(self.half_width), counted(self.left, "correction")
         far = rounded_up(self.half_width, digits)
-        return f"{rounded(self.value, digits)}, {found}, within {far} of the population; {left} left"
+        return (
+            f"{rounded(self.value, digits)}, {found}, within {far} of the population; {left} left"
+        )
 
 
 class Holdout(SingleUse):
@@ -107,9 +118,15 @@ class Holdout(SingleUse):
         expect_one(more)
         if (epsilon is None) == (tolerance is None):
             value = f"epsilon={show(epsilon)}, tolerance={show(tolerance)}"
-            raise InvalidInput(value, "exactly one of epsilon and tolerance must be given", "Pass epsilon=1.")
+            raise InvalidInput(
+                value, "exactly one of epsilon and tolerance must be given", "Pass epsilon=1."
+            )
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise InvalidInput(f"most={show(most)}", "a holdout must be able to correct at least one value", "Pass 10.")
+            raise InvalidInput(
+                f"most={show(most)}",
+                "a holdout must be able to correct at least one value",
+                "Pass 10.",
+            )
         bar = open_unit("threshold", threshold, "Pass a small number such as 0.05.").lower
         self._sample = GuardedSample.of(data, example)
         if epsilon is not None:
@@ -122,7 +139,9 @@ class Holdout(SingleUse):
             raise wanted.refusal(self.rows)
         self.epsilon = self._accuracy.epsilon
         self._above, self._noise = self._accuracy.above, self._accuracy.noise
-        life = Charge.of(self._above.loss()) + Charge.of(self._noise.loss(Fraction(1, self.rows)), most)
+        life = Charge.of(self._above.loss()) + Charge.of(
+            self._noise.loss(Fraction(1, self.rows)), most
+        )
         self.meter = paid(TwoMeterFilter(Budget(self.epsilon)) if meter is None else meter, life)
         self._asked = 0
         self._lock = threading.RLock()
@@ -187,7 +206,9 @@ class Holdout(SingleUse):
     def _check(self, train_value: Number, phi: Phi, stage: GuardedSample) -> Checked:
         """The same, rehearsed on the example of `stage`."""
         self._expect_own_process()
-        train = closed_unit("train_value", train_value, "Pass the mean of phi over the training rows.").lower
+        train = closed_unit(
+            "train_value", train_value, "Pass the mean of phi over the training rows."
+        ).lower
         stage.rehearse(phi)
         with self._lock:
             if self.left == 0:
@@ -198,9 +219,13 @@ class Holdout(SingleUse):
             units = self.rows * GRID
             total, near = self._sample.total(phi), math.floor(train * units + Fraction(1, 2))
             if not self._above.ask(Fraction(abs(total - near), units)):
-                return Checked(float(decimal_reading("train_value", train_value)), False, self.left, half_width)
+                return Checked(
+                    float(decimal_reading("train_value", train_value)), False, self.left, half_width
+                )
             last = self._accuracy.told - 1
-            place = math.floor(Fraction(self._noise.release(Fraction(total, units))) * last + Fraction(1, 2))
+            place = math.floor(
+                Fraction(self._noise.release(Fraction(total, units))) * last + Fraction(1, 2)
+            )
             return Checked(min(last, max(0, place)) / last, True, self.left, half_width)
 
     def scorer(self, metric: str | Metric = "accuracy") -> HoldoutScorer:
@@ -214,7 +239,9 @@ class Holdout(SingleUse):
         """
         if len(self._sample.parts) != 2:
             value = f"a holdout of {len(self._sample.parts)} part"
-            raise InvalidInput(value, "a scorer needs rows and their targets", "Make it with Holdout((X, y), ...).")
+            raise InvalidInput(
+                value, "a scorer needs rows and their targets", "Make it with Holdout((X, y), ...)."
+            )
         expect_flat(self._sample.parts[1])
         return HoldoutScorer(self, metric_of(metric))
 
@@ -246,12 +273,18 @@ class _Wanted:
         step = reach / GRID
         # A correction is told in multiples of at most half its noise's scale, a quarter of which rounding may add.
         quantile = _log_upper(1 / (1 - _CONFIDENCE)) + Fraction(1, 4)
-        share = self.epsilon * _ANSWERS_SHARE if self.epsilon else reach * self.most * quantile / (self.tolerance or 1)
+        share = (
+            self.epsilon * _ANSWERS_SHARE
+            if self.epsilon
+            else reach * self.most * quantile / (self.tolerance or 1)
+        )
         epsilon = self.epsilon or share / _ANSWERS_SHARE
         bar = math.floor(self.threshold / step) * step
         above = AboveThreshold(epsilon - share, bar, self.most, reach, step=step)
         noise = Laplace.calibrated(sensitivity=reach, epsilon=share / self.most, step=step)
-        return HoldoutAccuracy(rows, epsilon, above, noise, min(math.ceil(2 / noise.scale), rows * GRID) + 1)
+        return HoldoutAccuracy(
+            rows, epsilon, above, noise, min(math.ceil(2 / noise.scale), rows * GRID) + 1
+        )
 
     def useful(self, accuracy: HoldoutAccuracy) -> bool:
         """Whether something follows for the population if all corrections are used."""
@@ -266,9 +299,17 @@ class _Wanted:
         rule = f"{self.most} corrected values could be off by one half or more in the population"
         more = f"about {enough} rows" if enough <= _MOST_ROWS else ""
         ways = [way for way in (sharper, more, f"most={fewer}" if fewer else "") if way]
-        last = "a larger epsilon and more rows" if self.threshold <= _USUAL else "a smaller threshold, such as 0.05"
+        last = (
+            "a larger epsilon and more rows"
+            if self.threshold <= _USUAL
+            else "a smaller threshold, such as 0.05"
+        )
         hint = f"Take {', or '.join(ways) or last}."
-        name, given = ("epsilon", self.epsilon) if self.epsilon else ("tolerance", self.tolerance or Fraction(1))
+        name, given = (
+            ("epsilon", self.epsilon)
+            if self.epsilon
+            else ("tolerance", self.tolerance or Fraction(1))
+        )
         sides = f"threshold={brief(self.threshold, up=True)} and {name}={brief(given, up=True)}"
         return InvalidInput(f"a holdout of {rows} rows with {sides}", rule, hint)
 
@@ -277,11 +318,17 @@ class _Wanted:
         if self.epsilon:
             wanted = (replace(self, epsilon=value) for value in _ROUND if value > self.epsilon)
         else:
-            wanted = (replace(self, tolerance=1 / value) for value in _ROUND if 1 / value < (self.tolerance or 1))
+            wanted = (
+                replace(self, tolerance=1 / value)
+                for value in _ROUND
+                if 1 / value < (self.tolerance or 1)
+            )
         for one in wanted:
             if one.useful(one.on(rows)):
                 return (
-                    f"tolerance={readable(one.tolerance)}" if one.tolerance else f"epsilon={readable(one.epsilon or _USUAL)}"
+                    f"tolerance={readable(one.tolerance)}"
+                    if one.tolerance
+                    else f"epsilon={readable(one.epsilon or _USUAL)}"
                 )
         return ""
 

@@ -49,7 +49,9 @@ class HoldoutAccuracy:
     def so_far(self, asked: int, confidence: Fraction) -> Guarantee:
         """For the values given so far; all that are ever read hold at once (transfer.md, "Read at any time")."""
         j = max(0, asked - 1).bit_length()
-        return self.guarantee(min(2**j, _MOST_QUESTIONS), 1 - (1 - confidence) / ((j + 1) * (j + 2)))
+        return self.guarantee(
+            min(2**j, _MOST_QUESTIONS), 1 - (1 - confidence) / ((j + 1) * (j + 2))
+        )
 
     def _pure(self, k: int, failure: float) -> float:
         """Theorem 3."""
@@ -69,10 +71,19 @@ class HoldoutAccuracy:
         noises = k / 2 + min(k, self.above.most)
         scale = float_upper(max(self.above.question_noise.scale, self.noise.scale))
         bar = float_upper(self.above.threshold_noise.scale) * (max(0.0, -math.log(2 * line)) + more)
-        rounded = float_upper(Fraction(1, 2 * (self.told - 1)) + 2 * self.above.step + Fraction(1, GRID))
-        return float_upper(self.above.threshold) + bar + scale * (math.log(noises / each) + more) + rounded
+        rounded = float_upper(
+            Fraction(1, 2 * (self.told - 1)) + 2 * self.above.step + Fraction(1, GRID)
+        )
+        return (
+            float_upper(self.above.threshold)
+            + bar
+            + scale * (math.log(noises / each) + more)
+            + rounded
+        )
 
     def _log_questions(self, k: int) -> float:
         """Lemma 2: the log of how many different questions the values can lead to, at most."""
         m, values = min(k, self.above.most), math.log(self.told)
-        return min(m * (1 + math.log(k / m)) + (m - 1) * values, k * math.log(self.told + 1) - values)
+        return min(
+            m * (1 + math.log(k / m)) + (m - 1) * values, k * math.log(self.told + 1) - values
+        )

@@ -72,7 +72,9 @@ class Certain:
         mu_squared = Charge.of(each).mu_squared
         if self.questions <= _MANY or isinstance(self.mechanism, Gaussian) or mu_squared is None:
             return self.questions * each
-        return GaussianLoss(exact_upper(certified(lambda: ball(self.questions * mu_squared).sqrt())))
+        return GaussianLoss(
+            exact_upper(certified(lambda: ball(self.questions * mu_squared).sqrt()))
+        )
 
     @property
     def scale(self) -> float:
@@ -137,4 +139,9 @@ class Rough:
         """The mean of |noise| over its worst part."""
         if self.name == "laplace":
             return self.scale * (1 - math.log(tail))
-        return self.scale * math.sqrt(2 / math.pi) * math.exp(-(float(ndtri(tail / 2)) ** 2) / 2) / tail
+        return (
+            self.scale
+            * math.sqrt(2 / math.pi)
+            * math.exp(-(float(ndtri(tail / 2)) ** 2) / 2)
+            / tail
+        )

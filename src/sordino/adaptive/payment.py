@@ -18,5 +18,7 @@ def paid(meter: Payer, life: Charge) -> Payer:
     """The filter after a whole life was paid for; BudgetExceeded if it does not fit."""
     if not isinstance(meter, TwoMeterFilter | ZcdpFilter):
         rule = "a meter is a filter that pays: a TwoMeterFilter or a ZcdpFilter"
-        raise InvalidInput(f"meter={show(meter)}", rule, "Pass meter=so.TwoMeterFilter(so.Budget(1, 1e-6)).")
+        raise InvalidInput(
+            f"meter={show(meter)}", rule, "Pass meter=so.TwoMeterFilter(so.Budget(1, 1e-6))."
+        )
     return meter.spend(life)

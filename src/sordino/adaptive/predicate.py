@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from sordino.adaptive.condition_refusals import of_a_condition, of_its_types, unknown_column, unread_column
+from sordino.adaptive.condition_refusals import (
+    of_a_condition,
+    of_its_types,
+    unknown_column,
+    unread_column,
+)
 from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, names
 from sordino.engines.duckdb.dialect import write
 from sordino.engines.duckdb.locked import lock
@@ -57,7 +62,11 @@ class Predicate:
 
         def typed(column: tree.Expression) -> Typed:
             if not isinstance(column, tree.Column):
-                raise InvalidInput("a subquery in a condition", "one row is looked at", "Write a condition on columns.")
+                raise InvalidInput(
+                    "a subquery in a condition",
+                    "one row is looked at",
+                    "Write a condition on columns.",
+                )
             if column.name not in kinds:
                 raise unknown_column(text, column.name, tuple(kinds))
             kind = kinds[column.name]
@@ -66,7 +75,10 @@ class Predicate:
                 raise unread_column(column.name, kind)
             if column.name not in used:
                 used.append(column.name)
-            return read(known, exp.Column(this=exp.Identifier(this=f"c{used.index(column.name)}", quoted=True)))
+            return read(
+                known,
+                exp.Column(this=exp.Identifier(this=f"c{used.index(column.name)}", quoted=True)),
+            )
 
         try:
             parsed = parse_condition(text)
@@ -86,13 +98,17 @@ class Predicate:
         import pyarrow as pa
 
         columns = _columns(rows)
-        table = pa.table({f"c{i}": _arrow(columns[name], kind) for i, (name, kind) in enumerate(self.types)})
+        table = pa.table(
+            {f"c{i}": _arrow(columns[name], kind) for i, (name, kind) in enumerate(self.types)}
+        )
         if not self.types:
             table = pa.table({"c": pa.nulls(length(rows))})
         with duckdb.connect(":memory:") as connection:
             connection.register("rows", table)
             lock(connection)
-            found: npt.NDArray[np.int64] = np.array(connection.execute(self.sql).fetchnumpy()["found"], np.int64)
+            found: npt.NDArray[np.int64] = np.array(
+                connection.execute(self.sql).fetchnumpy()["found"], np.int64
+            )
         return found
 
 
@@ -101,10 +117,15 @@ def _columns(rows: Any) -> dict[str, Any]:
     found = names(rows)
     if found is None:
         hint = "Pass an Arrow table, a data frame or a mapping of columns, or ask with a function."
-        raise InvalidInput(f"a {type(rows).__name__}", "a condition needs rows with named columns", hint)
+        raise InvalidInput(
+            f"a {type(rows).__name__}", "a condition needs rows with named columns", hint
+        )
     columns = {str(name): rows[name] for name in found}
     if len(columns) < len(found):
-        value, rule = "columns whose names read alike", "the columns that a condition can name must have different names"
+        value, rule = (
+            "columns whose names read alike",
+            "the columns that a condition can name must have different names",
+        )
         raise InvalidInput(value, rule, "Name them by different texts.")
     return columns
 

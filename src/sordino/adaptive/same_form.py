@@ -46,7 +46,11 @@ def differences(shown: Any, part: Any) -> str | None:
 
 def _forms(part: Any) -> dict[tuple[str, Any], tuple[tuple[int, ...], str | None]]:
     found = names(part)
-    return {("", ""): _form(part)} if found is None else {("column", name): _form(part[name]) for name in found}
+    return (
+        {("", ""): _form(part)}
+        if found is None
+        else {("column", name): _form(part[name]) for name in found}
+    )
 
 
 def _form(column: Any) -> tuple[tuple[int, ...], str | None]:
@@ -55,6 +59,12 @@ def _form(column: Any) -> tuple[tuple[int, ...], str | None]:
         rows = example_of(column)
     except InvalidInput:
         return shape, None
-    cells = rows.ravel() if isinstance(rows, np.ndarray) else rows.to_pylist() if hasattr(rows, "to_pylist") else rows
+    cells = (
+        rows.ravel()
+        if isinstance(rows, np.ndarray)
+        else rows.to_pylist()
+        if hasattr(rows, "to_pylist")
+        else rows
+    )
     cell = next(iter(cells), None)
     return shape, next((kind for kind, types in _KINDS if isinstance(cell, types)), None)

@@ -16,7 +16,18 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
-__all__ = ["expect_one", "fresh", "is_arrow", "is_pandas", "is_polars", "kept", "length", "names", "parts_of", "row"]
+__all__ = [
+    "expect_one",
+    "fresh",
+    "is_arrow",
+    "is_pandas",
+    "is_polars",
+    "kept",
+    "length",
+    "names",
+    "parts_of",
+    "row",
+]
 
 _FORMS = "Pass an array, a pandas, Polars or Arrow frame, a mapping of columns, or a tuple of these such as (X, y)."
 _ATOMS = (bool, int, float, complex, str, bytes, Decimal, Fraction, type(None), np.generic)
@@ -26,7 +37,10 @@ _ATOMS_OF_TIME = (dt.date, dt.time, dt.timedelta)
 def expect_one(more: tuple[Any, ...]) -> None:
     """Refuse a sample that was passed as several arguments."""
     if more:
-        value, rule = f"{1 + len(more)} arguments without a name", "a sample is one argument; all others have names"
+        value, rule = (
+            f"{1 + len(more)} arguments without a name",
+            "a sample is one argument; all others have names",
+        )
         raise InvalidInput(value, rule, "Put its parts in a tuple: (X, y).")
 
 
@@ -34,7 +48,9 @@ def parts_of(data: Any) -> tuple[Any, ...]:
     """The parts of a sample: those of a tuple, else itself. A list of arrays may be meant as parts or as rows."""
     if isinstance(data, list) and any(_is_table(item) for item in data):
         rule = "parts of a sample must be in a tuple, and rows in one array or frame"
-        raise InvalidInput(f"a list of {len(data)} arrays or frames", rule, "Put parts in a tuple: (X, y).")
+        raise InvalidInput(
+            f"a list of {len(data)} arrays or frames", rule, "Put parts in a tuple: (X, y)."
+        )
     return data if isinstance(data, tuple) else (data,)
 
 
@@ -109,7 +125,12 @@ def names(part: Any) -> tuple[Any, ...] | None:
 
 
 def _is_table(item: Any) -> bool:
-    return (isinstance(item, np.ndarray) and item.ndim > 0) or is_pandas(item) or is_polars(item) or is_arrow(item)
+    return (
+        (isinstance(item, np.ndarray) and item.ndim > 0)
+        or is_pandas(item)
+        or is_polars(item)
+        or is_arrow(item)
+    )
 
 
 def _is(part: Any, library: str, *classes: str) -> bool:
@@ -122,7 +143,11 @@ def _check_names(part: Any) -> None:
     found = names(part) or ()
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        raise InvalidInput(f"two columns {show(twice)}", "the columns of a sample must have different names", "Rename one.")
+        raise InvalidInput(
+            f"two columns {show(twice)}",
+            "the columns of a sample must have different names",
+            "Rename one.",
+        )
 
 
 def _kept_array(part: Any) -> npt.NDArray[Any]:
@@ -140,7 +165,9 @@ def _kept_array(part: Any) -> npt.NDArray[Any]:
     try:
         array = np.array(part)
     except Exception as error:
-        raise InvalidInput(f"a {type(part).__name__}", "rows must have equally many values", _FORMS) from error
+        raise InvalidInput(
+            f"a {type(part).__name__}", "rows must have equally many values", _FORMS
+        ) from error
     if array.ndim == 0:
         _refuse(part, _FORMS)
     return _sealed(copy.deepcopy(array) if _mutable(array) else array)
@@ -160,7 +187,9 @@ def _mutable(array: npt.NDArray[Any]) -> bool:
     if array.dtype.kind != "O":
         return array.dtype.hasobject
     found = set(map(type, array.ravel().tolist()))
-    return not all(issubclass(kind, _ATOMS + _ATOMS_OF_TIME) or kind.__name__ == "NAType" for kind in found)
+    return not all(
+        issubclass(kind, _ATOMS + _ATOMS_OF_TIME) or kind.__name__ == "NAType" for kind in found
+    )
 
 
 def _kept_pandas(part: Any) -> Any:
@@ -217,7 +246,9 @@ def _fresh_pandas(part: Any) -> Any:
 def _of_subclass(part: Any) -> Any:
     """A deep copy, as far as pandas makes one: objects in cells it leaves as they are."""
     pd = sys.modules["pandas"]
-    columns = [part] if isinstance(part, pd.Series) else [part.iloc[:, i] for i in range(part.shape[1])]
+    columns = (
+        [part] if isinstance(part, pd.Series) else [part.iloc[:, i] for i in range(part.shape[1])]
+    )
     if any(_plain(column.dtype) and _mutable(column.to_numpy()) for column in columns):
         rule = "a frame whose cells hold objects that can change must be a plain one, which is copied whole"
         raise InvalidInput(f"a {type(part).__name__}", rule, "Pass pd.DataFrame(frame).")
@@ -237,7 +268,9 @@ def _gathered(part: Any) -> Any:
     objects = next((name for name, kind in part.schema.items() if kind == pl.Object), None)
     if objects is not None:
         rule = "a Polars column of Python objects cannot be kept from changes"
-        raise InvalidInput(f"the column {show(objects)}", rule, "Convert it, to a list or struct for example.")
+        raise InvalidInput(
+            f"the column {show(objects)}", rule, "Convert it, to a list or struct for example."
+        )
     return part.select(pl.all().gather(pl.int_range(pl.len()))) if part.width else part.clone()
 
 
@@ -252,4 +285,8 @@ def _written(part: Any) -> Any:
     with pa.ipc.new_stream(sink, part.schema) as writer:
         writer.write(part)
     table = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return table.combine_chunks().to_batches()[0] if isinstance(part, pa.RecordBatch) and len(part) else table
+    return (
+        table.combine_chunks().to_batches()[0]
+        if isinstance(part, pa.RecordBatch) and len(part)
+        else table
+    )

@@ -25,7 +25,9 @@ Metric: TypeAlias = Callable[[Any, Any], Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _FEW = 5
-_BY_ROW = "Pass a metric of rows, such as lambda y, p: y == p; a mean of them is taken by the holdout."
+_BY_ROW = (
+    "Pass a metric of rows, such as lambda y, p: y == p; a mean of them is taken by the holdout."
+)
 
 
 def _accuracy(true: Any, predicted: Any) -> npt.NDArray[np.bool_]:
@@ -40,8 +42,14 @@ def metric_of(metric: str | Metric) -> Metric:
         rule = 'a metric is "accuracy", or a function of true and predicted targets with one number in [0, 1] for each row'
         raise InvalidInput(f"metric={show(metric)}", rule, "Pass lambda y, p: 1 - np.abs(y - p).")
     if not _takes_two(metric):
-        value = "a scorer" if "estimator" in inspect.signature(metric).parameters else f"metric={show(metric)}"
-        raise InvalidInput(value, "a metric is a function of two arguments, true and predicted targets", _BY_ROW)
+        value = (
+            "a scorer"
+            if "estimator" in inspect.signature(metric).parameters
+            else f"metric={show(metric)}"
+        )
+        raise InvalidInput(
+            value, "a metric is a function of two arguments, true and predicted targets", _BY_ROW
+        )
     return metric
 
 
@@ -80,9 +88,15 @@ class HoldoutScorer:
             return self.metric(targets, estimator.predict(rows))
 
         found = np.asarray(phi(X, y))
-        if found.shape != np.shape(y) or found.dtype.kind not in "biuf" or np.isnan(found.astype(np.float64)).any():
+        if (
+            found.shape != np.shape(y)
+            or found.dtype.kind not in "biuf"
+            or np.isnan(found.astype(np.float64)).any()
+        ):
             value = f"a metric that returned {f'shape {found.shape}' if found.ndim else show(found[()])}"
-            raise InvalidInput(value, f"a metric must score each of {len(y)} rows by a number", _BY_ROW)
+            raise InvalidInput(
+                value, f"a metric must score each of {len(y)} rows by a number", _BY_ROW
+            )
         train_value = Fraction(int(levels(found.astype(np.float64)).sum()), GRID * len(found))
         return self.holdout.check_like(train_value, phi, (_few(X), _few(y))).value
 
@@ -104,7 +118,9 @@ def expect_flat(targets: Any) -> None:
     shape = np.shape(targets)
     if len(shape) != 1 or not shape[0]:
         rule = "targets must be flat, one for each row, and at least one"
-        raise InvalidInput(f"targets of shape {shape}", rule, 'Pass y.ravel(), or one column: frame["y"].')
+        raise InvalidInput(
+            f"targets of shape {shape}", rule, 'Pass y.ravel(), or one column: frame["y"].'
+        )
 
 
 def _few(part: Any) -> Any:

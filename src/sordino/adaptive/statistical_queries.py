@@ -53,7 +53,10 @@ class Answered:
         return self.value
 
     def __str__(self) -> str:
-        far, near = rounded_up(self.half_width, places(self.half_width)), rounded_up(self.noise, places(self.noise))
+        far, near = (
+            rounded_up(self.half_width, places(self.half_width)),
+            rounded_up(self.noise, places(self.noise)),
+        )
         value = rounded(self.value, places(min(self.half_width, self.noise)))
         return f"{value}, within {far} of the population and {near} of the sample; {counted(self.left, 'question')} left"
 
@@ -95,14 +98,24 @@ class StatisticalQueries(SingleUse):
     ) -> None:
         super().__init__()
         expect_one(more)
-        if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= _MOST:
+        if (
+            isinstance(questions, bool)
+            or not isinstance(questions, int)
+            or not 1 <= questions <= _MOST
+        ):
             rule = "the number of questions must be a whole number, at least 1"
-            raise InvalidInput(f"questions={show(questions)}", rule, "Pass how many questions you plan.")
+            raise InvalidInput(
+                f"questions={show(questions)}", rule, "Pass how many questions you plan."
+            )
         if noise not in ("gaussian", "laplace"):
-            raise InvalidInput(f"noise={show(noise)}", 'noise is "gaussian" or "laplace"', 'Pass "gaussian".')
+            raise InvalidInput(
+                f"noise={show(noise)}", 'noise is "gaussian" or "laplace"', 'Pass "gaussian".'
+            )
         if (budget is not None) + (scale is not None) + (meter is not None and scale is None) > 1:
             rule = "the noise must be given in one way: by a budget or by its scale; a meter goes with a scale"
-            raise InvalidInput("budget, scale, meter", rule, "Pass budget=so.Budget(1, 1e-6), for example.")
+            raise InvalidInput(
+                "budget, scale, meter", rule, "Pass budget=so.Budget(1, 1e-6), for example."
+            )
         failure_of(confidence)
         self.questions, self.confidence = questions, confidence
         self._sample = GuardedSample.of(sample, example)
@@ -142,7 +155,9 @@ class StatisticalQueries(SingleUse):
         """The privacy loss of all planned answers together."""
         return self.questions * self._each
 
-    def guarantee(self, confidence: Number | None = None, *, method: str = "conditional") -> Guarantee:
+    def guarantee(
+        self, confidence: Number | None = None, *, method: str = "conditional"
+    ) -> Guarantee:
         """What holds for all answers of the oracle's life at once, however the questions depend on answers.
 
         It also holds for those given so far, whenever one stops. It is void if the rows are no independent draws from
@@ -185,12 +200,16 @@ class StatisticalQueries(SingleUse):
         exact = Fraction(self._sample.total(question), self.rows * GRID)
         value = float(min(1, max(0, self.mechanism.release(exact))))
         promise = self._promise
-        return Answered(value, promise.population, promise.sample if promise.sample is not None else 1.0, left)
+        return Answered(
+            value, promise.population, promise.sample if promise.sample is not None else 1.0, left
+        )
 
     def _condition(self, text: str) -> Phi:
         if len(self._sample.parts) != 1:
             value = f"a sample of {len(self._sample.parts)} parts"
-            raise InvalidInput(value, "a condition in SQL needs one table", "Pass one table with all columns.")
+            raise InvalidInput(
+                value, "a condition in SQL needs one table", "Pass one table with all columns."
+            )
         return Predicate.of(text, self._sample.example[0])
 
     def _refusal(self, noise: NoiseName) -> InvalidInput:
@@ -207,7 +226,9 @@ class StatisticalQueries(SingleUse):
             fewer //= 2
         value = f"{self.rows} rows for {self.questions} questions"
         rule = "all answers could be off by one half or more in the population"
-        ways = [f"take about {enough} rows"] * (enough <= _MOST_ROWS) + [f"plan questions={fewer}"] * (fewer > 0)
+        ways = [f"take about {enough} rows"] * (enough <= _MOST_ROWS) + [
+            f"plan questions={fewer}"
+        ] * (fewer > 0)
         ways += ["pass a budget or a scale if privacy is what you need"]
         hint = ", or ".join(ways)
         return InvalidInput(value, rule, hint[0].upper() + hint[1:] + ".")
@@ -218,7 +239,9 @@ class StatisticalQueries(SingleUse):
         return f"StatisticalQueries({self.rows} rows, {noise}, {self.left} of {self.questions} questions left)"
 
 
-def _within(budget: Budget, noise: NoiseName, questions: int, rows: int, step: Fraction) -> Gaussian | Laplace:
+def _within(
+    budget: Budget, noise: NoiseName, questions: int, rows: int, step: Fraction
+) -> Gaussian | Laplace:
     """The least noise of which this many answers fit into the budget."""
     meter = TwoMeterFilter(budget)
     reach = Fraction(1, rows)

@@ -79,7 +79,9 @@ class Theorem:
                 def along(x: float, name: str = name, others: dict[str, float] = others) -> float:
                     return self.formula(noise, failure, Parameters(**{**others, name: math.exp(x)}))
 
-                at = Parameters(**{**others, name: math.exp(least(along, centre - width, centre + width))})
+                at = Parameters(
+                    **{**others, name: math.exp(least(along, centre - width, centre + width))}
+                )
         return at
 
     def bound(self, noise: Noise, failure: float, at: Parameters) -> float:

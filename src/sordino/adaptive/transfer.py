@@ -22,7 +22,17 @@ from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, brief, float_lower, float_upper, open_unit, show
 
-__all__ = ["METHODS", "Guarantee", "Plan", "best_noise", "failure_of", "guarantee", "most_questions", "plan", "whole_number"]
+__all__ = [
+    "METHODS",
+    "Guarantee",
+    "Plan",
+    "best_noise",
+    "failure_of",
+    "guarantee",
+    "most_questions",
+    "plan",
+    "whole_number",
+]
 
 METHODS = ("union", "splitting", *(theorem.name for theorem in THEOREMS))
 """From naive to strong; "union" holds only for questions that were fixed before any answer was seen."""
@@ -53,9 +63,17 @@ class Guarantee:
     population: float
 
     def __str__(self) -> str:
-        near = "" if self.sample is None else f" and {rounded_up(self.sample, places(self.sample))} of the sample"
+        near = (
+            ""
+            if self.sample is None
+            else f" and {rounded_up(self.sample, places(self.sample))} of the sample"
+        )
         fixed = "" if self.adaptive else "; only for questions fixed beforehand"
-        noise = "no noise" if self.scale is None else f"{self.noise} noise of scale {brief(self.scale, up=True)}"
+        noise = (
+            "no noise"
+            if self.scale is None
+            else f"{self.noise} noise of scale {brief(self.scale, up=True)}"
+        )
         far = rounded_up(self.population, places(self.population))
         return f"all within {far} of the population{near}{fixed} ({self.method}, {noise})"
 
@@ -84,21 +102,37 @@ class Plan:
 
     def __str__(self) -> str:
         head = f"{self.rows:,} rows, {self.questions:,} questions, confidence {self.confidence:g}"
-        lines = [head, f"{'':2}{'method':<12} {'noise':<9} {'scale':>9} {'sample':>9} {'population':>11}  by"]
+        lines = [
+            head,
+            f"{'':2}{'method':<12} {'noise':<9} {'scale':>9} {'sample':>9} {'population':>11}  by",
+        ]
         for way in self.ways:
             scale = "" if way.scale is None else f"{float(way.scale):.3g}"
             sample = "" if way.sample is None else _up(way.sample)
             mark = "* " if way is self.best else "  "
-            note = way.source if way.adaptive else f"{way.source}; not for questions that depend on answers"
-            lines.append(f"{mark}{way.method:<12} {way.noise:<9} {scale:>9} {sample:>9} {_up(way.population):>11}  {note}")
+            note = (
+                way.source
+                if way.adaptive
+                else f"{way.source}; not for questions that depend on answers"
+            )
+            lines.append(
+                f"{mark}{way.method:<12} {way.noise:<9} {scale:>9} {sample:>9} {_up(way.population):>11}  {note}"
+            )
         return "\n".join(lines)
 
 
 def plan(
-    rows: int, questions: int, confidence: Number = 0.95, *, noises: tuple[NoiseName, ...] = ("gaussian", "laplace")
+    rows: int,
+    questions: int,
+    confidence: Number = 0.95,
+    *,
+    noises: tuple[NoiseName, ...] = ("gaussian", "laplace"),
 ) -> Plan:
     """Compare the ways of answering `questions` questions about one sample of `rows` rows, each with its best noise."""
-    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
+    n, k = (
+        whole_number("rows", rows, _MOST_ROWS),
+        whole_number("questions", questions, _MOST_QUESTIONS),
+    )
     failure = failure_of(confidence)
     for noise in noises:
         _expect_noise(noise)
@@ -108,7 +142,12 @@ def plan(
 
 
 def guarantee(
-    mechanism: Gaussian | Laplace, rows: int, questions: int, confidence: Number = 0.95, *, method: str = "conditional"
+    mechanism: Gaussian | Laplace,
+    rows: int,
+    questions: int,
+    confidence: Number = 0.95,
+    *,
+    method: str = "conditional",
 ) -> Guarantee:
     """What this many answers through this noise are certainly good for.
 
@@ -117,17 +156,29 @@ def guarantee(
         >>> 0.040 < found.sample < 0.041, 0.063 < found.population < 0.064
         (True, True)
     """
-    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
+    n, k = (
+        whole_number("rows", rows, _MOST_ROWS),
+        whole_number("questions", questions, _MOST_QUESTIONS),
+    )
     found = [theorem for theorem in THEOREMS if theorem.name == method]
     if not found:
         names = ", ".join(theorem.name for theorem in THEOREMS)
-        raise InvalidInput(f"method={show(method)}", f"a theorem about noise is one of {names}", 'Pass "conditional".')
+        raise InvalidInput(
+            f"method={show(method)}",
+            f"a theorem about noise is one of {names}",
+            'Pass "conditional".',
+        )
     return _guaranteed(found[0], mechanism, n, k, failure_of(confidence))
 
 
-def best_noise(rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian") -> Gaussian | Laplace:
+def best_noise(
+    rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian"
+) -> Gaussian | Laplace:
     """The noise, on the lattice of means over this many rows, with about the least error on the population."""
-    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
+    n, k = (
+        whole_number("rows", rows, _MOST_ROWS),
+        whole_number("questions", questions, _MOST_QUESTIONS),
+    )
     _expect_noise(noise)
     return _best_mechanism(THEOREMS[-1], noise, n, k, failure_of(confidence))
 
@@ -171,7 +222,9 @@ def _hoeffding(n: int, k: int, failure: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _best_mechanism(theorem: Theorem, noise: NoiseName, n: int, k: int, failure: float) -> Gaussian | Laplace:
+def _best_mechanism(
+    theorem: Theorem, noise: NoiseName, n: int, k: int, failure: float
+) -> Gaussian | Laplace:
     def error(log_scale: float) -> float:
         rough = Rough(noise, math.exp(log_scale), n, k)
         return theorem.formula(rough, failure, theorem.best(rough, failure))
@@ -186,7 +239,9 @@ def _best(theorem: Theorem, noise: NoiseName, n: int, k: int, failure: float) ->
 
 
 @lru_cache(maxsize=4096)
-def _guaranteed(theorem: Theorem, mechanism: Gaussian | Laplace, n: int, k: int, failure: float) -> Guarantee:
+def _guaranteed(
+    theorem: Theorem, mechanism: Gaussian | Laplace, n: int, k: int, failure: float
+) -> Guarantee:
     name: NoiseName = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
     noise = Certain(mechanism, n, k)
     rounding = float_upper(mechanism.step / 2)
@@ -222,13 +277,19 @@ def failure_of(confidence: Number) -> float:
 def whole_number(name: str, value: int, most: int) -> int:
     """A count from 1 to `most`, or a refusal."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidInput(f"{name}={show(value)}", f"{name} must be a whole number from 1 to {most}", "Pass how many.")
+        raise InvalidInput(
+            f"{name}={show(value)}",
+            f"{name} must be a whole number from 1 to {most}",
+            "Pass how many.",
+        )
     return value
 
 
 def _expect_noise(noise: object) -> None:
     if noise not in _NOISES:
-        raise InvalidInput(f"noise={show(noise)}", 'noise is "gaussian" or "laplace"', 'Pass "gaussian".')
+        raise InvalidInput(
+            f"noise={show(noise)}", 'noise is "gaussian" or "laplace"', 'Pass "gaussian".'
+        )
 
 
 def _up(value: float) -> str:

@@ -30,10 +30,16 @@ __all__ = ["Answer", "EstimateColumn", "KeyColumn", "ValueColumn", "nonnegative"
 
 
 _OTHER_WORDS = {
-    **dict.fromkeys(("df", "to_df", "as_df", "dataframe", "to_frame", "pandas"), "Write answer.to_pandas()."),
-    **dict.fromkeys(("rows", "records", "to_list", "fetchall"), "Write list(answer): one dict for each group."),
+    **dict.fromkeys(
+        ("df", "to_df", "as_df", "dataframe", "to_frame", "pandas"), "Write answer.to_pandas()."
+    ),
+    **dict.fromkeys(
+        ("rows", "records", "to_list", "fetchall"), "Write list(answer): one dict for each group."
+    ),
     **dict.fromkeys(("value", "values", "result", "item"), 'Values of a column are answer["n"].'),
-    **dict.fromkeys(("save", "write", "write_csv", "to_excel"), "Write answer.to_csv(): the text of a CSV file."),
+    **dict.fromkeys(
+        ("save", "write", "write_csv", "to_excel"), "Write answer.to_csv(): the text of a CSV file."
+    ),
 }
 
 
@@ -55,7 +61,10 @@ class KeyColumn:
     def cells(self) -> list[Cell]:
         """The keys as plain Python values: an exact fraction as the nearest float."""
         if any(isinstance(v, Fraction) for v in self.values):
-            return [None if v is None else float(v) if isinstance(v, int | float | Fraction) else v for v in self.values]
+            return [
+                None if v is None else float(v) if isinstance(v, int | float | Fraction) else v
+                for v in self.values
+            ]
         return list(self.values)
 
 
@@ -81,11 +90,20 @@ class EstimateColumn:
 
     @classmethod
     def finished(
-        cls, name: str, estimates: Estimates, integer: bool, bounds: tuple[float | None, float | None]
+        cls,
+        name: str,
+        estimates: Estimates,
+        integer: bool,
+        bounds: tuple[float | None, float | None],
     ) -> EstimateColumn:
         """A column of numbers that were moved and rounded before: they stay as they are."""
         column = object.__new__(cls)
-        for field_name, value in (("name", name), ("estimates", estimates), ("integer", integer), ("bounds", bounds)):
+        for field_name, value in (
+            ("name", name),
+            ("estimates", estimates),
+            ("integer", integer),
+            ("bounds", bounds),
+        ):
             object.__setattr__(column, field_name, value)
         return column
 
@@ -110,7 +128,8 @@ class EstimateColumn:
 
     def _plain(self, numbers: Any) -> list[Cell]:
         return [
-            None if math.isnan(x) else int(x) if self.integer and math.isfinite(x) else x + 0.0 for x in numbers.tolist()
+            None if math.isnan(x) else int(x) if self.integer and math.isfinite(x) else x + 0.0
+            for x in numbers.tolist()
         ]
 
 
@@ -133,12 +152,17 @@ class Answer:
         names = [c.name for c in self.columns]
         if not names or len(set(names)) < len(names) or len({len(c) for c in self.columns}) > 1:
             hint = "Give each column a name of its own and one value per group."
-            raise InvalidInput(f"columns {names}", "an answer needs distinct columns of equal length", hint)
+            raise InvalidInput(
+                f"columns {names}", "an answer needs distinct columns of equal length", hint
+            )
         taken = set(names)
         labels = {}
         for column in self.columns:
             if isinstance(column, EstimateColumn):
-                labels[column.name] = (_free(f"{column.name}_low", taken), _free(f"{column.name}_high", taken))
+                labels[column.name] = (
+                    _free(f"{column.name}_low", taken),
+                    _free(f"{column.name}_high", taken),
+                )
         object.__setattr__(self, "_labels", labels)
 
     if not TYPE_CHECKING:  # else every attribute would be one
@@ -156,7 +180,9 @@ class Answer:
     @property
     def keys(self) -> tuple[KeyColumn, ...]:
         """The columns that name the groups."""
-        return tuple(c for c in self.columns if isinstance(c, KeyColumn) and not isinstance(c, ValueColumn))
+        return tuple(
+            c for c in self.columns if isinstance(c, KeyColumn) and not isinstance(c, ValueColumn)
+        )
 
     @property
     def answers(self) -> tuple[KeyColumn | EstimateColumn, ...]:
@@ -179,7 +205,9 @@ class Answer:
         columns = self.to_dict()
         if name not in columns:
             near = get_close_matches(str(name), list(columns), 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(map(repr, columns))}."
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(map(repr, columns))}."
+            )
             raise InvalidInput(f"column {name!r}", "the answer has no such column", hint)
         return columns[name]
 
@@ -199,7 +227,9 @@ class Answer:
     def _only(self, name: str | None) -> str:
         if len(self) != 1:
             hint = "Use answer[name], rows() or to_pandas()."
-            raise InvalidInput(f"an answer with {len(self)} rows", "it does not hold exactly one number", hint)
+            raise InvalidInput(
+                f"an answer with {len(self)} rows", "it does not hold exactly one number", hint
+            )
         if name is None and len(self.answers) != 1:
             hint = f"Name one of {', '.join(repr(c.name) for c in self.answers)}."
             raise InvalidInput("no name", f"the answer has {len(self.answers)} numbers", hint)
@@ -281,9 +311,17 @@ class Answer:
             if isinstance(column, KeyColumn):
                 arrays[column.name] = _array(arrow, column.cells, _key_type(arrow, column.cells))
                 continue
-            parts = zip((column.name, *self._labels[column.name]), (column.cells, column.lows, column.highs), strict=True)
+            parts = zip(
+                (column.name, *self._labels[column.name]),
+                (column.cells, column.lows, column.highs),
+                strict=True,
+            )
             for name, cells in parts:
-                arrays[name] = _array(arrow, cells, arrow.int64() if column.integer and _fits(cells) else arrow.float64())
+                arrays[name] = _array(
+                    arrow,
+                    cells,
+                    arrow.int64() if column.integer and _fits(cells) else arrow.float64(),
+                )
         return arrow.table(arrays)
 
     def to_pandas(self) -> Any:
@@ -300,7 +338,11 @@ class Answer:
         return replace(self, columns=tuple(c.take(index) for c in self.columns))
 
     def arranged(
-        self, having: Expression | None = None, order: Sequence[Order] = (), limit: int | None = None, offset: int = 0
+        self,
+        having: Expression | None = None,
+        order: Sequence[Order] = (),
+        limit: int | None = None,
+        offset: int = 0,
     ) -> Answer:
         """The rows that HAVING keeps, sorted, from OFFSET on, LIMIT of them: decided by the noisy numbers alone."""
         kept = self if having is None else self.take(where_true(having, self._cells()))
@@ -377,4 +419,6 @@ def _needs(library: str, method: str) -> Any:
     try:
         return import_module(library)
     except ImportError as error:
-        raise InvalidInput(method, f"this needs {library}", f"Install it: pip install {library}") from error
+        raise InvalidInput(
+            method, f"this needs {library}", f"Install it: pip install {library}"
+        ) from error

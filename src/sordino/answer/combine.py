@@ -41,7 +41,11 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
     """
     best = answers[-1]
     if any(one.names != best.names or one.confidence != best.confidence for one in answers):
-        raise InvalidInput("answers to different questions", "only answers to one question are combined", "Ask it again.")
+        raise InvalidInput(
+            "answers to different questions",
+            "only answers to one question are combined",
+            "Ask it again.",
+        )
     if len(answers) == 1:
         return best
     places, own = [_places(one) for one in answers], list(_places(best))
@@ -59,7 +63,11 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
                 for row in own
             ]  # fmt: skip
             mean, half = np.array([one for one, _ in made]), np.array([one for _, one in made])
-            columns.append(EstimateColumn(column.name, Estimates(mean, mean - half, mean + half), column.integer))
+            columns.append(
+                EstimateColumn(
+                    column.name, Estimates(mean, mean - half, mean + half), column.integer
+                )
+            )
         else:
             columns.append(column)
             left.append(column.name)
@@ -67,13 +75,19 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
     if left:
         told += f" {', '.join(left)}: as in the dearest of them, since the precision depends on the data."
     promise = f"Each of the {len(answers)} answers by itself: {best.privacy} Together their losses add up."
-    return replace(best, columns=tuple(columns), notes=(told, *best.notes), receipt=None, privacy=promise)
+    return replace(
+        best, columns=tuple(columns), notes=(told, *best.notes), receipt=None, privacy=promise
+    )
 
 
-def _mixes(parts: Sequence[KeyColumn | EstimateColumn], widths: Sequence[float | None], confidence: object) -> bool:
+def _mixes(
+    parts: Sequence[KeyColumn | EstimateColumn], widths: Sequence[float | None], confidence: object
+) -> bool:
     """Whether the numbers of a column can be mixed: unmoved ones, whose precision was known before they were."""
     known = all(width is not None and np.isfinite(width) and width > 0 for width in widths)
-    unmoved = all(isinstance(part, EstimateColumn) and part.bounds == (None, None) for part in parts)
+    unmoved = all(
+        isinstance(part, EstimateColumn) and part.bounds == (None, None) for part in parts
+    )
     return known and unmoved and Fraction(str(confidence)) >= LEAST_CONFIDENCE
 
 

@@ -24,7 +24,12 @@ KNOWN = 0.005
 class NotebookBar:
     """Shows how far something is, once it takes long; `tick` is called again and again, `close` in the end."""
 
-    def __init__(self, display: Any, part: Callable[[], float | None], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        display: Any,
+        part: Callable[[], float | None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._display, self._part, self._now = display, part, now
         self._start = self._last = now()
         self._handle: Any = None

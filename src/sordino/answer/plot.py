@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "picture"]
 
 _BLUE, _GREY, _DARK = "#3b6ea5", "#8a8a8a", "#333333"
-_TEN = ("#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#eeca3b", "#b279a2", "#ff9da6", "#9d755d", "#bab0ac")
+_TEN = (
+    "#4c78a8",
+    "#f58518",
+    "#e45756",
+    "#72b7b2",
+    "#54a24b",
+    "#eeca3b",
+    "#b279a2",
+    "#ff9da6",
+    "#9d755d",
+    "#bab0ac",
+)
 _WIDTH, _HEIGHT = 460, 260
 _FEW, _SHORT = 12, 14
 """Up to this many keys of this many letters stand side by side; others are listed from top to bottom."""
@@ -33,7 +44,9 @@ def picture(answer: Answer) -> Picture:
     """The picture of an answer."""
     if not answer.estimates:
         rule = "only noisy numbers are drawn, and this answer has none"
-        raise InvalidInput(f"an answer with {', '.join(map(repr, answer.names))}", rule, "Print it, or use rows().")
+        raise InvalidInput(
+            f"an answer with {', '.join(map(repr, answer.names))}", rule, "Print it, or use rows()."
+        )
     alt = needs_altair()
     kind = _kind(answer)
     count = min(len(answer), MOST) if kind == "list" else len(answer)
@@ -49,10 +62,17 @@ def picture(answer: Answer) -> Picture:
     # Lists are long: their panels go side by side.
     joined = alt.hconcat(*panels) if kind == "list" else alt.vconcat(*panels)
     chart = (
-        joined.properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start", fontSize=15, offset=12))
+        joined.properties(
+            title=alt.TitleParams(title, subtitle=subtitle, anchor="start", fontSize=15, offset=12)
+        )
         .configure_view(stroke=None)
         .configure_axis(
-            grid=True, gridColor="#ececec", domainColor=_GREY, tickColor=_GREY, labelFontSize=11, titleFontSize=11
+            grid=True,
+            gridColor="#ececec",
+            domainColor=_GREY,
+            tickColor=_GREY,
+            labelFontSize=11,
+            titleFontSize=11,
         )
     )
     return Picture(chart)
@@ -79,9 +99,14 @@ def _panel(alt: Any, answer: Answer, column: EstimateColumn, kind: Kind, count: 
     base = alt.Chart(alt.Data(values=_rows(answer, column, kind, count)))
     colour, offset = _colour(alt, answer, kind)
     lying = kind in ("none", "list")
-    along, across, far, shift = ("y", "x", "x2", "yOffset") if lying else ("x", "y", "y2", "xOffset")
+    along, across, far, shift = (
+        ("y", "x", "x2", "yOffset") if lying else ("x", "y", "y2", "xOffset")
+    )
     channel = alt.X if lying else alt.Y
-    look: dict[str, Any] = {"title": clean(column.name), "scale": alt.Scale(zero=bars, padding=20 if kind == "none" else 0)}
+    look: dict[str, Any] = {
+        "title": clean(column.name),
+        "scale": alt.Scale(zero=bars, padding=20 if kind == "none" else 0),
+    }
     if _large(column):
         look["axis"] = alt.Axis(format="~s")
     shared: dict[str, Any] = {along: _along(alt, answer, kind)}
@@ -93,7 +118,9 @@ def _panel(alt: Any, answer: Answer, column: EstimateColumn, kind: Kind, count: 
         marks = base.mark_bar(opacity=0.55).encode(**shared, **value, color=colour)
     else:
         size = 45 if count <= _MANY else 18
-        marks = base.mark_point(filled=True, size=size, opacity=1).encode(**shared, **value, color=colour)
+        marks = base.mark_point(filled=True, size=size, opacity=1).encode(
+            **shared, **value, color=colour
+        )
     rules = base.mark_rule(strokeWidth=1.6).encode(
         **shared,
         **interval,
@@ -121,13 +148,25 @@ def _along(alt: Any, answer: Answer, kind: Kind) -> Any:
     if kind == "ordered":
         whole = all(isinstance(c, int) for c in answer.keys[0].cells)
         axis = alt.Axis(format="d") if whole else alt.Axis()
-        return alt.X("key:Q", title=title, scale=alt.Scale(zero=False, nice=False, padding=12), axis=axis)
+        return alt.X(
+            "key:Q", title=title, scale=alt.Scale(zero=False, nice=False, padding=12), axis=axis
+        )
     if kind == "time":
         return alt.X("key:T", title=title, scale=alt.Scale(padding=12))
     if kind == "side":
-        return alt.X("key:N", title=title, sort=_sorting(answer), axis=alt.Axis(labelAngle=0, labelOverlap=True))
+        return alt.X(
+            "key:N",
+            title=title,
+            sort=_sorting(answer),
+            axis=alt.Axis(labelAngle=0, labelOverlap=True),
+        )
     # The title says what is listed; long labels leave no room for it at the axis.
-    return alt.Y("key:N", title=None, sort=_sorting(answer), axis=alt.Axis(labelLimit=260, labelOverlap=False, grid=False))
+    return alt.Y(
+        "key:N",
+        title=None,
+        sort=_sorting(answer),
+        axis=alt.Axis(labelLimit=260, labelOverlap=False, grid=False),
+    )
 
 
 def _sorting(answer: Answer) -> list[str]:
@@ -144,7 +183,11 @@ def _colour(alt: Any, answer: Answer, kind: Kind) -> tuple[Any, Any]:
         return alt.value(_BLUE), None
     title = " · ".join(clean(k.name) for k in answer.keys[1:])
     others = [k.cells for k in answer.keys[1:]]
-    series = list(dict.fromkeys(" · ".join(key_text(cell) for cell in cells) for cells in zip(*others, strict=True)))
+    series = list(
+        dict.fromkeys(
+            " · ".join(key_text(cell) for cell in cells) for cells in zip(*others, strict=True)
+        )
+    )
     scale = alt.Scale(domain=series, range=_colours(len(series)))
     colour = alt.Color("series:N", title=title, sort=None, scale=scale)
     if kind in ("ordered", "time"):

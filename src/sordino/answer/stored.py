@@ -49,7 +49,10 @@ _PLAIN = {str, int, bool, float, type(None)}
 def dump(answer: Answer) -> str:
     """The text of an answer, without its receipt; it can always be encoded as UTF-8."""
     fields = {
-        "columns": [_key_fields(c) if isinstance(c, KeyColumn) else _estimate_fields(c) for c in answer.columns],
+        "columns": [
+            _key_fields(c) if isinstance(c, KeyColumn) else _estimate_fields(c)
+            for c in answer.columns
+        ],
         "confidence": _stored(answer.confidence),
         "notes": list(answer.notes),
         "privacy": answer.privacy,
@@ -58,7 +61,9 @@ def dump(answer: Answer) -> str:
         return write("answer", VERSION, fields)
     except ValueError:
         hint = "Declare keys of at most 4,000 digits."
-        raise InvalidInput("a key with thousands of digits", "it cannot be written as text", hint) from None
+        raise InvalidInput(
+            "a key with thousands of digits", "it cannot be written as text", hint
+        ) from None
 
 
 def load(text: str, receipt: Receipt | None = None) -> Answer:
@@ -89,7 +94,10 @@ def csv_text(answer: Answer, *, formulas: bool = False) -> str:
     # The longer end of line makes the writer quote both of its characters inside cells, in all versions of Python.
     writer = csv.writer(lines, lineterminator="\r\n")
     writer.writerow([name(c) for c in columns])
-    cells = ([name(c) if isinstance(c, str) else _csv_cell(c) for c in column] for column in columns.values())
+    cells = (
+        [name(c) if isinstance(c, str) else _csv_cell(c) for c in column]
+        for column in columns.values()
+    )
     writer.writerows(zip(*cells, strict=True))
     return encodable("".join(lines))
 
@@ -98,7 +106,9 @@ def records(answer: Answer) -> str:
     """A JSON array with an object for each row, one a line; moments as ISO text, and null for what is not finite."""
     columns = {name: [_json_cell(c) for c in cells] for name, cells in answer.to_dict().items()}
     write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-    rows = (write(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    rows = (
+        write(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)
+    )
     return encodable("[" + ",\n ".join(rows) + "]")
 
 
@@ -111,7 +121,11 @@ class _Lines(list[str]):
 
 def _inert(text: str) -> str:
     """A text that no spreadsheet takes for a formula; also behind the blanks and line breaks that some of them skip."""
-    return f"'{text}" if text.startswith(_STARTS_FORMULA) or text.lstrip().startswith(_STARTS_FORMULA) else text
+    return (
+        f"'{text}"
+        if text.startswith(_STARTS_FORMULA) or text.lstrip().startswith(_STARTS_FORMULA)
+        else text
+    )
 
 
 def _csv_cell(cell: Cell) -> Any:
@@ -136,7 +150,10 @@ def _json_cell(cell: Cell) -> Any:
 
 def _key_fields(column: KeyColumn) -> dict[str, Any]:
     kind = "value" if isinstance(column, ValueColumn) else "key"
-    return {kind: column.name, "values": [v if type(v) in (str, int) else _stored(v) for v in column.values]}
+    return {
+        kind: column.name,
+        "values": [v if type(v) in (str, int) else _stored(v) for v in column.values],
+    }
 
 
 def _estimate_fields(column: EstimateColumn) -> dict[str, Any]:
@@ -175,7 +192,9 @@ def _stored(value: object) -> Any:
             return {"date": value.isoformat()}
         case _:
             rule = "the keys of an answer are texts, numbers, truth values, dates, moments or NULL"
-            raise InvalidInput(f"a key of type {type(value).__name__}", rule, "Convert it to one of them.")
+            raise InvalidInput(
+                f"a key of type {type(value).__name__}", rule, "Convert it to one of them."
+            )
 
 
 def stored_value(value: object) -> Any:
@@ -190,20 +209,30 @@ def value_of(stored: Any) -> Any:
 
 def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:
     if set(entry) == {"value", "values"}:
-        return ValueColumn(text_of(entry["value"]), tuple(_value(v) for v in list_of(entry["values"])))
+        return ValueColumn(
+            text_of(entry["value"]), tuple(_value(v) for v in list_of(entry["values"]))
+        )
     if set(entry) == {"key", "values"}:
         return KeyColumn(text_of(entry["key"]), tuple(_value(v) for v in list_of(entry["values"])))
-    if set(entry) != {"estimate", "integer", "bounds", "value", "low", "high"} or type(entry["integer"]) is not bool:
+    if (
+        set(entry) != {"estimate", "integer", "bounds", "value", "low", "high"}
+        or type(entry["integer"]) is not bool
+    ):
         raise ValueError
     lower, upper = (_bound(bound) for bound in list_of(entry["bounds"]))
     value, low, high = (_floats(entry[end]) for end in ("value", "low", "high"))
     if not len(value) == len(low) == len(high):
         raise ValueError
     estimates = Estimates(value, low, high)
-    if not (np.array_equal(estimates.low, low, equal_nan=True) and np.array_equal(estimates.high, high, equal_nan=True)):
+    if not (
+        np.array_equal(estimates.low, low, equal_nan=True)
+        and np.array_equal(estimates.high, high, equal_nan=True)
+    ):
         raise ValueError  # an end on the wrong side, which would have been moved
     # As they are: to round a second time, or to move into bounds that lie between whole numbers, could change them.
-    return EstimateColumn.finished(text_of(entry["estimate"]), estimates, entry["integer"], (lower, upper))
+    return EstimateColumn.finished(
+        text_of(entry["estimate"]), estimates, entry["integer"], (lower, upper)
+    )
 
 
 def _floats(stored: Any) -> Floats:

@@ -44,14 +44,19 @@ class SuggestedBound:
     @property
     def held(self) -> bool:
         """Whether it is plausible that most of what there is lies within the bounds."""
-        return self.below + self.above <= max(0.1 * self.inside, 2 * self.margin) and self.inside > self.margin
+        return (
+            self.below + self.above <= max(0.1 * self.inside, 2 * self.margin)
+            and self.inside > self.margin
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
         """What to know about it."""
         outside = max(self.below + self.above, 0.0)
         around = f"± {four_digits(self.margin)}"
-        said = [f"about {four_digits(max(self.inside, 0.0))} persons within, {four_digits(outside)} beyond ({around} each)"]
+        said = [
+            f"about {four_digits(max(self.inside, 0.0))} persons within, {four_digits(outside)} beyond ({around} each)"
+        ]
         said += [f"{what} ± {four_digits(error)} by noise" for what, error in self.errors]
         if not self.held:
             said.append("TOO UNCERTAIN to rely on: epsilon is small for so few persons")
@@ -106,7 +111,9 @@ class Suggestion:
                               "errors": tuple((what, error) for what, error in one["errors"])})
             for one in facts["found"]
         )  # fmt: skip
-        return cls(facts["table"], found, Fraction(facts["query_epsilon"]), facts["privacy"], receipt)
+        return cls(
+            facts["table"], found, Fraction(facts["query_epsilon"]), facts["privacy"], receipt
+        )
 
     def with_receipt(self, receipt: Receipt) -> Suggestion:
         """The same with its receipt."""

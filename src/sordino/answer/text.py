@@ -43,7 +43,10 @@ class _Strip:
         wide = max(map(text_width, [self.heading, *self.values]))
         far = max(map(text_width, [confidence, *self.spreads]))
         top = f"{padded(self.heading, wide, right=True)} {padded(confidence, far)}"
-        body = [f"{padded(v, wide, right=True)} {padded(s, far)}" for v, s in zip(self.values, self.spreads, strict=True)]
+        body = [
+            f"{padded(v, wide, right=True)} {padded(s, far)}"
+            for v, s in zip(self.values, self.spreads, strict=True)
+        ]
         return [top, "─" * (wide + 1 + far), *body]
 
 
@@ -51,20 +54,33 @@ def table(answer: Answer, width: int | None = None, rows: int = 40) -> str:
     """The answer as text; a line has at most `width` characters (default: the terminal's)."""
     room = max(width or shutil.get_terminal_size((100, 24)).columns, _NARROWEST)
     shown = min(len(answer), rows)
-    blocks = [s.lines(f"± {percent(answer)}") for s in _strips(answer, shown, min(_LONGEST, room // 2))]
+    blocks = [
+        s.lines(f"± {percent(answer)}") for s in _strips(answer, shown, min(_LONGEST, room // 2))
+    ]
     fitting = 1
-    while fitting < len(blocks) and sum(text_width(b[0]) for b in blocks[: fitting + 1]) + 2 * fitting <= room:
+    while (
+        fitting < len(blocks)
+        and sum(text_width(b[0]) for b in blocks[: fitting + 1]) + 2 * fitting <= room
+    ):
         fitting += 1
     lines = ["  ".join(parts).rstrip() for parts in zip(*blocks[:fitting], strict=True)]
     if shown < len(answer):
         lines.append(f"... {_plural(len(answer) - shown, 'more row')}")
     if fitting < len(blocks):
         hidden = [clean(name) for name in answer.names[fitting:]]
-        lines += textwrap.wrap(f"... {_plural(len(hidden), 'more column')}: {', '.join(hidden)}", room)
+        lines += textwrap.wrap(
+            f"... {_plural(len(hidden), 'more column')}: {', '.join(hidden)}", room
+        )
     if not len(answer):
         lines.append("(no rows)")
     below = _below(answer)
-    return "\n".join([*lines, *([""] if below else []), *(line for text in below for line in textwrap.wrap(text, room))])
+    return "\n".join(
+        [
+            *lines,
+            *([""] if below else []),
+            *(line for text in below for line in textwrap.wrap(text, room)),
+        ]
+    )
 
 
 def html(answer: Answer, rows: int = 40) -> str:
@@ -75,11 +91,15 @@ def html(answer: Answer, rows: int = 40) -> str:
     heads, lines = [], []
     for s in strips:
         small = "" if s.spreads is None else f" <small>± {escape(percent(answer))}</small>"
-        heads.append(f"<th{style.format('left' if s.left else 'right')}>{escape(s.heading)}{small}</th>")
+        heads.append(
+            f"<th{style.format('left' if s.left else 'right')}>{escape(s.heading)}{small}</th>"
+        )
     for i in range(shown):
         cells = []
         for s in strips:
-            text = escape(s.values[i].strip()) + ("" if s.spreads is None else f" <small>{escape(s.spreads[i])}</small>")
+            text = escape(s.values[i].strip()) + (
+                "" if s.spreads is None else f" <small>{escape(s.spreads[i])}</small>"
+            )
             cells.append(f"<td{style.format('left' if s.left else 'right')}>{text}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>... {_plural(len(answer) - shown, 'more row')}</p>" if shown < len(answer) else ""
@@ -149,21 +169,30 @@ def clean(text: str) -> str:
 def _strips(answer: Answer, rows: int, longest: int) -> list[_Strip]:
     from sordino.answer.answer import KeyColumn
 
-    return [_key_strip(c, rows, longest) if isinstance(c, KeyColumn) else _estimate_strip(c, rows) for c in answer.columns]
+    return [
+        _key_strip(c, rows, longest) if isinstance(c, KeyColumn) else _estimate_strip(c, rows)
+        for c in answer.columns
+    ]
 
 
 def _key_strip(column: KeyColumn, rows: int, longest: int) -> _Strip:
     cells = column.cells[:rows]
-    numeric = bool(cells) and all(c is None or (isinstance(c, int | float) and not isinstance(c, bool)) for c in cells)
+    numeric = bool(cells) and all(
+        c is None or (isinstance(c, int | float) and not isinstance(c, bool)) for c in cells
+    )
     return _Strip(clean(column.name), [key_text(c, longest) for c in cells], None, left=not numeric)
 
 
 def _estimate_strip(column: EstimateColumn, rows: int) -> _Strip:
     e = column.estimates
-    triples = list(zip(e.value[:rows].tolist(), e.low[:rows].tolist(), e.high[:rows].tolist(), strict=True))
+    triples = list(
+        zip(e.value[:rows].tolist(), e.low[:rows].tolist(), e.high[:rows].tolist(), strict=True)
+    )
     values = [number(v, max(v - low, high - v), integer=column.integer) for v, low, high in triples]
     spreads = [spread(*t, integer=column.integer) for t in triples]
-    return _Strip(clean(column.name), _at_the_point(values), spreads if any(spreads) else None, left=False)
+    return _Strip(
+        clean(column.name), _at_the_point(values), spreads if any(spreads) else None, left=False
+    )
 
 
 def _at_the_point(texts: Sequence[str]) -> list[str]:
@@ -176,7 +205,11 @@ def _at_the_point(texts: Sequence[str]) -> list[str]:
 def _below(answer: Answer) -> list[str]:
     wide = any((c.estimates.high > c.estimates.low).any() for c in answer.estimates)
     told = f"Each interval holds the number before noise with a probability of at least {percent(answer)}."
-    lines = [*([told] if wide else []), *([answer.privacy] if answer.privacy else []), *(f"Note: {n}" for n in answer.notes)]
+    lines = [
+        *([told] if wide else []),
+        *([answer.privacy] if answer.privacy else []),
+        *(f"Note: {n}" for n in answer.notes),
+    ]
     return [clean(line) for line in lines]
 
 

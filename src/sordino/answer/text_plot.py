@@ -30,7 +30,13 @@ class Bar:
     filled: bool = True
 
 
-def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], width: int = 80, height: int = 12) -> str:
+def curves(
+    x: Sequence[float],
+    area: Sequence[float],
+    *lines: Sequence[float],
+    width: int = 80,
+    height: int = 12,
+) -> str:
     """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above a numbered axis.
 
     Example:
@@ -42,7 +48,9 @@ def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], w
         0            1            2            3
     """
     top = max(map(max, (area, *lines)))
-    hill, *paths = ([at * height / top for at in _columns(x, curve, width)] for curve in (area, *lines))
+    hill, *paths = (
+        [at * height / top for at in _columns(x, curve, width)] for curve in (area, *lines)
+    )
     rows = [[" "] * width for _ in range(height)]
     for column, level in enumerate(hill):
         eighths = min(round(8 * level), 8 * height)  # between points far apart floats may overshoot
@@ -50,7 +58,9 @@ def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], w
             rows[row][column] = _EIGHTHS_UP[min(8, eighths - 8 * row)]
     for path, mark in zip(paths, LINES, strict=False):
         places = [min(max(int(level), 0), height - 1) for level in path]
-        for column, (before, row, level) in enumerate(zip([places[0], *places], places, path, strict=False)):
+        for column, (before, row, level) in enumerate(
+            zip([places[0], *places], places, path, strict=False)
+        ):
             for step in _steps(before, row) if level > _NOTHING else ():
                 rows[step][column] = mark
     drawn = ["".join(row).rstrip() for row in reversed(rows)]
@@ -68,7 +78,9 @@ def bars(lines: Sequence[Bar], *, width: int = 80) -> str:
     label = max(len(bar.label) for bar in lines)
     text = max(len(bar.text) for bar in lines)
     room = max(width - label - text - 4, 8)
-    return "\n".join(f"{bar.label:>{label}}  {_across(bar, room):<{room}}  {bar.text:>{text}}" for bar in lines)
+    return "\n".join(
+        f"{bar.label:>{label}}  {_across(bar, room):<{room}}  {bar.text:>{text}}" for bar in lines
+    )
 
 
 def _across(bar: Bar, room: int) -> str:

@@ -84,11 +84,16 @@ def audit_training(
     claims that this is (epsilon, delta)-differentially private for adding or removing one example. If it accounts for
     Poisson samples, pass their `rate`: then it is also checked, in what the model sees, that examples are sampled so.
     """
-    claimed, small = float(positive("epsilon", epsilon).upper), float(open_unit("delta", delta).upper)
+    claimed, small = (
+        float(positive("epsilon", epsilon).upper),
+        float(open_unit("delta", delta).upper),
+    )
     sure = float(open_unit("confidence", confidence).upper)
     for what, number in (("canaries", canaries), ("ordinary", ordinary)):
         if isinstance(number, bool) or not isinstance(number, int) or not 20 <= number <= 20_000:
-            raise InvalidInput(f"{what}={show(number)}", "an audit needs from 20 to 20000", "Pass 400 or so.")
+            raise InvalidInput(
+                f"{what}={show(number)}", "an audit needs from 20 to 20000", "Pass 400 or so."
+            )
     included = np.asarray(bernoulli_half(canaries))
     x, y = _examples(included, ordinary)
     model = torch.nn.Linear(canaries, 1, bias=False)
@@ -111,15 +116,21 @@ def audit_training(
     optimizer.register_step_pre_hook(stepped)
     trainer(model, optimizer, lambda out, target: -(out[:, 0] * target), x, y)
     if not seen:
-        raise InvalidInput("this trainer", "it never called optimizer.step()", "Train the given model with it.")
+        raise InvalidInput(
+            "this trainer", "it never called optimizer.step()", "Train the given model with it."
+        )
     shown = name or str(getattr(trainer, "__name__", "the trainer"))
     found = _judged(np.array(seen), included, claimed, small, sure, shown)
     if rate is None:
         return found
-    return replace(found, sampling=_sampling(present, included, float(positive("rate", rate).upper), sure))
+    return replace(
+        found, sampling=_sampling(present, included, float(positive("rate", rate).upper), sure)
+    )
 
 
-def _sampling(present: list[set[int]], included: npt.NDArray[np.bool_], rate: float, confidence: float) -> str:
+def _sampling(
+    present: list[set[int]], included: npt.NDArray[np.bool_], rate: float, confidence: float
+) -> str:
     """Whether canaries took part as independent coins would have it: by their number, and by how much it varies.
 
     Under Poisson sampling each included canary takes part in Bin(steps, rate) steps, independently. Both sides of the mean
@@ -133,10 +144,14 @@ def _sampling(present: list[set[int]], included: npt.NDArray[np.bool_], rate: fl
     if not counts.any():
         return "No canary was seen by the model: the trainer does not call it, so that sampling could not be checked."
     mean = (counts.mean() - steps * rate) / math.sqrt(variance / len(counts)) if variance else 0.0
-    spread = float(((counts - steps * rate) ** 2).sum() / variance) if variance else float(len(counts))
+    spread = (
+        float(((counts - steps * rate) ** 2).sum() / variance) if variance else float(len(counts))
+    )
     level = (1 - confidence) / 4
     told = f"examples took part in {four_digits(float(counts.mean()))} of {steps} steps, where rate {rate:g} was claimed"
-    if ndtr(-abs(mean)) < level / 4:  # a normal law in place of a binomial: hence a quarter of the level
+    if (
+        ndtr(-abs(mean)) < level / 4
+    ):  # a normal law in place of a binomial: hence a quarter of the level
         return f"THE SAMPLER IS ANOTHER: {told}."
     if chdtr(len(counts), spread) < level / 4 or chdtrc(len(counts), spread) < level / 4:
         ratio = four_digits(spread / len(counts))
@@ -161,7 +176,9 @@ def _examples(included: npt.NDArray[np.bool_], ordinary: int) -> tuple[Any, Any]
     y = np.concatenate([np.ones(len(loud)), signs])
     keys = [bits.source().words(bits.CHUNK).copy() for _ in range(-(-len(y) // bits.CHUNK))]
     order = np.argsort(np.concatenate(keys)[: len(y)])
-    return torch.as_tensor(x[order], dtype=torch.float32), torch.as_tensor(y[order], dtype=torch.float32)
+    return torch.as_tensor(x[order], dtype=torch.float32), torch.as_tensor(
+        y[order], dtype=torch.float32
+    )
 
 
 def _statistics(gradients: Floats) -> dict[str, Floats]:
@@ -174,16 +191,25 @@ def _statistics(gradients: Floats) -> dict[str, Floats]:
         "sum": scaled.sum(0),
         "largest": scaled.max(0),
         "variation": gradients.std(0) / size,
-        "first difference": np.abs(np.diff(gradients, axis=0)).max(0) / size if len(gradients) > 1 else scaled[0],
+        "first difference": np.abs(np.diff(gradients, axis=0)).max(0) / size
+        if len(gradients) > 1
+        else scaled[0],
     }
     for sharpness in (0.5, 1.0, 2.0, 4.0):
         top = scaled.max(0)
-        found[f"soft maximum ({sharpness:g})"] = top + np.log(np.exp(sharpness * (scaled - top)).mean(0)) / sharpness
+        found[f"soft maximum ({sharpness:g})"] = (
+            top + np.log(np.exp(sharpness * (scaled - top)).mean(0)) / sharpness
+        )
     return found
 
 
 def _judged(
-    gradients: Floats, included: npt.NDArray[np.bool_], epsilon: float, delta: float, confidence: float, name: str
+    gradients: Floats,
+    included: npt.NDArray[np.bool_],
+    epsilon: float,
+    delta: float,
+    confidence: float,
+    name: str,
 ) -> TrainingAudit:
     """Choose how to guess by the first half of the canaries; what the second half shows is certified."""
     half = len(included) // 2
@@ -196,8 +222,14 @@ def _judged(
             right = included[learn][order]
             for high in {max(1, half // 50), half // 20 or 1, half // 8, half // 4, 2 * half // 5}:
                 for low in (0, high):
-                    correct = int(right[:high].sum() + (~right[half - low :]).sum() if low else right[:high].sum())
-                    careful = max(0, correct - (high + low) // 25)  # so that no choice wins by luck alone
+                    correct = int(
+                        right[:high].sum() + (~right[half - low :]).sum()
+                        if low
+                        else right[:high].sum()
+                    )
+                    careful = max(
+                        0, correct - (high + low) // 25
+                    )  # so that no choice wins by luck alone
                     bound = certified_epsilon(careful, high + low, half, 0.0, confidence, digits=8)
                     if best is None or bound > best[0]:
                         best = bound, label, sign, scores, high, low
@@ -209,10 +241,14 @@ def _judged(
     correct = int(right[:high].sum()) + int((~right[len(test) - low :]).sum() if low else 0)
     guesses = high + low
     lower = certified_epsilon(correct, guesses, len(test), delta, confidence)
-    return TrainingAudit(name, epsilon, delta, confidence, lower, len(included), guesses, correct, label)
+    return TrainingAudit(
+        name, epsilon, delta, confidence, lower, len(included), guesses, correct, label
+    )
 
 
-def certified_epsilon(correct: int, guesses: int, canaries: int, delta: float, confidence: float, digits: int = 40) -> float:
+def certified_epsilon(
+    correct: int, guesses: int, canaries: int, delta: float, confidence: float, digits: int = 40
+) -> float:
     """The largest epsilon that this many right guesses refute, at the confidence; 0 if none. Privacy: canaries.md."""
     if not guesses or not _refuted(0.0, correct, guesses, canaries, delta, confidence):
         return 0.0
@@ -226,7 +262,9 @@ def certified_epsilon(correct: int, guesses: int, canaries: int, delta: float, c
     return low
 
 
-def _refuted(epsilon: float, correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> bool:
+def _refuted(
+    epsilon: float, correct: int, guesses: int, canaries: int, delta: float, confidence: float
+) -> bool:
     """Whether an (epsilon, delta)-private run lets this many guesses be right with a chance below 1 - confidence only."""
     from scipy.special import bdtrc
 
@@ -235,6 +273,8 @@ def _refuted(epsilon: float, correct: int, guesses: int, canaries: int, delta: f
     alpha = 0.0
     if delta:
         fewer = np.arange(1, canaries + 1)
-        at_least = np.where(correct > fewer, bdtrc(np.maximum(correct - fewer - 1, 0), guesses, chance), 1.0)
+        at_least = np.where(
+            correct > fewer, bdtrc(np.maximum(correct - fewer - 1, 0), guesses, chance), 1.0
+        )
         alpha = float(((at_least - beyond) / fewer).max())
     return (beyond + 2 * canaries * delta * alpha) * (1 + 1e-9) < 1 - confidence

@@ -15,7 +15,15 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import bounds, closed_unit, float_lower, float_upper, open_unit, positive, show
+from sordino.privacy.exact import (
+    bounds,
+    closed_unit,
+    float_lower,
+    float_upper,
+    open_unit,
+    positive,
+    show,
+)
 
 __all__ = ["Claim", "Request", "read_request"]
 
@@ -36,8 +44,15 @@ class Claim:
         if e.lower < 0:
             hint = "Pass zero or more, such as 1.0."
             raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must not be negative", hint)
-        d = closed_unit("delta", delta, "Pass a small probability such as 1e-6, or 0 for pure privacy.")
-        return cls(_generous(epsilon, e.upper), min(Fraction(1), _generous(delta, d.upper)), _plain(epsilon), _plain(delta))
+        d = closed_unit(
+            "delta", delta, "Pass a small probability such as 1e-6, or 0 for pure privacy."
+        )
+        return cls(
+            _generous(epsilon, e.upper),
+            min(Fraction(1), _generous(delta, d.upper)),
+            _plain(epsilon),
+            _plain(delta),
+        )
 
 
 def _generous(given: Any, upper: Fraction) -> Fraction:
@@ -73,28 +88,70 @@ class Request:
 
 
 def read_request(
-    mechanism: Any, epsilon: Any, delta: Any, confidence: Any, samples: Any, seconds: Any, workers: Any, name: Any
+    mechanism: Any,
+    epsilon: Any,
+    delta: Any,
+    confidence: Any,
+    samples: Any,
+    seconds: Any,
+    workers: Any,
+    name: Any,
 ) -> Request:
     """The request, or a refusal."""
     if not callable(mechanism) and not callable(getattr(mechanism, "release", None)):
         hint = "Pass a function of the data, or a Sordino mechanism."
-        raise InvalidInput(f"mechanism={show(mechanism)}", "a mechanism must be callable or have release()", hint)
+        raise InvalidInput(
+            f"mechanism={show(mechanism)}", "a mechanism must be callable or have release()", hint
+        )
     claim = Claim.read(epsilon, delta)
     level = open_unit("confidence", confidence, "Pass a number such as 0.999.")
-    _whole("samples", samples, _FEWEST, _MOST, "It counts all runs of the mechanism; a million is usual.")
+    _whole(
+        "samples",
+        samples,
+        _FEWEST,
+        _MOST,
+        "It counts all runs of the mechanism; a million is usual.",
+    )
     if workers is not None:
-        _whole("workers", workers, 1, 2, "Pass 1 to run in this process, 2 for one process for each input, or None.")
-    limit = _FOREVER if seconds is None else float(positive("seconds", seconds, "Pass None for no limit.").lower)
+        _whole(
+            "workers",
+            workers,
+            1,
+            2,
+            "Pass 1 to run in this process, 2 for one process for each input, or None.",
+        )
+    limit = (
+        _FOREVER
+        if seconds is None
+        else float(positive("seconds", seconds, "Pass None for no limit.").lower)
+    )
     alpha = float_lower(1 - bounds("confidence", confidence).upper)
     if alpha <= 0:
-        raise InvalidInput(f"confidence={show(confidence)}", "it is too near to 1", "Pass a number such as 0.999999.")
-    return Request(str(name or named(mechanism)), claim, float(level.lower), alpha, int(samples), min(limit, _FOREVER))
+        raise InvalidInput(
+            f"confidence={show(confidence)}",
+            "it is too near to 1",
+            "Pass a number such as 0.999999.",
+        )
+    return Request(
+        str(name or named(mechanism)),
+        claim,
+        float(level.lower),
+        alpha,
+        int(samples),
+        min(limit, _FOREVER),
+    )
 
 
 def _whole(name: str, value: Any, least: int, most: int, hint: str) -> None:
-    whole = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value) and value == int(value))
+    whole = isinstance(value, int) or (
+        isinstance(value, float) and math.isfinite(value) and value == int(value)
+    )
     if isinstance(value, bool) or not whole or not least <= value <= most:
-        raise InvalidInput(f"{name}={show(value)}", f"{name} must be a whole number from {least:,} to {most:,}", hint)
+        raise InvalidInput(
+            f"{name}={show(value)}",
+            f"{name} must be a whole number from {least:,} to {most:,}",
+            hint,
+        )
 
 
 def named(mechanism: Any) -> str:

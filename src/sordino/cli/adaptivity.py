@@ -35,10 +35,17 @@ _MOST_CELLS = 2 * 10**8
 
 def adaptivity(
     rows: Annotated[
-        str, typer.Option(metavar="INTEGER", help="How many rows to train on, to hold out, and to test on.")
+        str,
+        typer.Option(
+            metavar="INTEGER", help="How many rows to train on, to hold out, and to test on."
+        ),
     ] = "10000",
-    features: Annotated[str, typer.Option(metavar="INTEGER", help="How many features of pure noise there are.")] = "5000",
-    confidence: Annotated[str, typer.Option(metavar="NUMBER", help="How sure the bounds must be.")] = "0.95",
+    features: Annotated[
+        str, typer.Option(metavar="INTEGER", help="How many features of pure noise there are.")
+    ] = "5000",
+    confidence: Annotated[
+        str, typer.Option(metavar="NUMBER", help="How sure the bounds must be.")
+    ] = "0.95",
 ) -> None:
     """Adaptive questions: a holdout that is asked again and again is fitted too, unless its answers are private.
 
@@ -70,7 +77,9 @@ def adaptivity(
     page.heading("What came of it")
     _judge(page, found, count)
     page.heading(f"How many questions do {count:,} rows bear?")
-    page.table(["method", "proved by", *(f"±{plain(100 * error)} %" for error in _ERRORS)], table, left=2)
+    page.table(
+        ["method", "proved by", *(f"±{plain(100 * error)} %" for error in _ERRORS)], table, left=2
+    )
     page.say(
         f"So many questions, each chosen after all answers before it, can be asked of one sample, so that with probability "
         f"{plain(sure)} all answers are within the error of the population. Splitting gives each question rows of its own; "
@@ -83,11 +92,15 @@ def _drawn(rows: int, features: int) -> Freedman:
 
     if rows * features > _MOST_CELLS:
         rule = f"rows times features must be at most {_MOST_CELLS:,}"
-        raise InvalidInput(f"--rows {rows} --features {features}", rule, f"Write --features {_MOST_CELLS // rows}.")
+        raise InvalidInput(
+            f"--rows {rows} --features {features}", rule, f"Write --features {_MOST_CELLS // rows}."
+        )
     found = freedman(rows=rows, features=features, threshold=_THRESHOLD, most=_MOST_CORRECTED)
     if not found.guarded.sizes:
         rule = f"a guarded holdout of so few rows cannot bear questions about {features:,} features"
-        raise InvalidInput(f"--rows {rows} --features {features}", rule, f"Write {_TRY}, or fewer features.")
+        raise InvalidInput(
+            f"--rows {rows} --features {features}", rule, f"Write {_TRY}, or fewer features."
+        )
     if not found.plain.sizes:
         rule = "no feature seemed to agree with the label, so that there is nothing to show"
         raise InvalidInput(f"--features {features}", rule, f"Write {_TRY}.")
@@ -116,25 +129,36 @@ def _judge(page: Page, found: Freedman, rows: int) -> None:
     chance = _DEVIATIONS * math.sqrt(0.5 / rows)
     plain_off = _tell(page, "The plain holdout", found.plain)
     guarded_off = _tell(page, "so.Holdout", found.guarded)
-    page.say(f"- By chance alone two samples of {rows:,} rows differ by up to about {100 * chance:.1f} points.")
+    page.say(
+        f"- By chance alone two samples of {rows:,} rows differ by up to about {100 * chance:.1f} points."
+    )
     if plain_off <= chance:
         page.say(
             f"So there is nothing to see here: the plain holdout is off by no more than chance, since among so few features "
             f"there is little to choose. To see it fooled, write {_TRY}."
         )
     else:
-        page.say("The plain holdout is off by more than chance: it was fitted to, and no longer tells the truth.")
+        page.say(
+            "The plain holdout is off by more than chance: it was fitted to, and no longer tells the truth."
+        )
     if guarded_off > chance:
         passed = found.guarded.train[-1] == found.guarded.holdout[-1]
-        cause = "what it let pass was the training value" if passed else "so few rows need much noise"
+        cause = (
+            "what it let pass was the training value" if passed else "so few rows need much noise"
+        )
         page.say(f"so.Holdout is off by more than chance at its last step: {cause}.")
     elif plain_off > chance:
-        page.say("so.Holdout is not: its answers are private, and what is private can hardly be fitted to.")
+        page.say(
+            "so.Holdout is not: its answers are private, and what is private can hardly be fitted to."
+        )
 
 
 def _tell(page: Page, name: str, curve: Curve) -> float:
     """Say how far a holdout is off at its last step, to the digits that are shown."""
-    off = [abs(round(told, 3) - round(true, 3)) for told, true in zip(curve.holdout, curve.fresh, strict=True)]
+    off = [
+        abs(round(told, 3) - round(true, 3))
+        for told, true in zip(curve.holdout, curve.fresh, strict=True)
+    ]
     page.say(
         f"- {name}, at its last step ({_features(curve.sizes[-1])}), says {_accuracy(curve.holdout[-1])}, and fresh rows "
         f"{_accuracy(curve.fresh[-1])}: it is off by {100 * off[-1]:.1f} points, and was by {100 * max(off):.1f} at most."
@@ -157,7 +181,11 @@ def _draw(page: Page, curve: Curve, top: Fraction) -> None:
     from sordino.answer.text_plot import Bar, bars
 
     count = len(curve.sizes)
-    places = sorted({round(i * (count - 1) / (_SHOWN - 1)) for i in range(_SHOWN)}) if count > _SHOWN else range(count)
+    places = (
+        sorted({round(i * (count - 1) / (_SHOWN - 1)) for i in range(_SHOWN)})
+        if count > _SHOWN
+        else range(count)
+    )
     page.draw(bars([
         Bar(label, (value - 0.5) / float(top - Fraction(1, 2)), _accuracy(value), filled=filled)
         for i in places

@@ -13,9 +13,15 @@ __all__ = ["Analyst", "Declaration", "Details", "Yes"]
 Declaration = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="The declaration, such as visits.toml; or the address of a server.", autocompletion=toml_files
+        metavar="FILE",
+        help="The declaration, such as visits.toml; or the address of a server.",
+        autocompletion=toml_files,
     ),
 ]
-Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, where the owner gave sub-budgets.")]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who asks, where the owner gave sub-budgets.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: I am the owner, and mean it.")]
-Details = Annotated[bool, typer.Option("--details", help="Show prices as they are added up: epsilon and mu^2.")]
+Details = Annotated[
+    bool, typer.Option("--details", help="Show prices as they are added up: epsilon and mu^2.")
+]

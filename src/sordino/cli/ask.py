@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 
     Paid = TypeVar("Paid", Answer, Suggestion, Marginals, Synthetic)
 
-__all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
+__all__ = [
+    "INDENT",
+    "answered",
+    "interrupted",
+    "meter_of",
+    "preview",
+    "query",
+    "read_offer",
+    "read_question",
+]
 
 INDENT = 15
 """Where the texts of a plan begin."""
@@ -61,35 +70,56 @@ class FoundBounds(StrEnum):
 
 
 SQL = Annotated[
-    str, typer.Argument(metavar="SQL", help="One SELECT; @query.sql reads it from a file, - from standard input.")
+    str,
+    typer.Argument(
+        metavar="SQL", help="One SELECT; @query.sql reads it from a file, - from standard input."
+    ),
 ]
 Epsilon = Annotated[str | None, typer.Option(metavar="NUMBER", help="What the answer may cost.")]
 Error = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="[NAME=]NUMBER", help="Or the error it may have: 50 for all, or n=50 for one number; may be repeated."
+        metavar="[NAME=]NUMBER",
+        help="Or the error it may have: 50 for all, or n=50 for one number; may be repeated.",
     ),
 ]
 Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")]
 Rows = Annotated[
-    str | None, typer.Option(metavar="NUMBER", help="A number of rows to assume, where the error depends on it.")
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="A number of rows to assume, where the error depends on it."
+    ),
 ]
-Mechanism = Annotated[Noise | None, typer.Option(help="The noise. Default: the one with the smaller error.")]
+Mechanism = Annotated[
+    Noise | None, typer.Option(help="The noise. Default: the one with the smaller error.")
+]
 Delta = Annotated[
     str | None,
-    typer.Option(metavar="NUMBER", help="What private keys may spend of the delta kept for them. Default: a share."),
+    typer.Option(
+        metavar="NUMBER",
+        help="What private keys may spend of the delta kept for them. Default: a share.",
+    ),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
 Bias = Annotated[
     bool | None,
-    typer.Option("--bias/--no-bias", help="Measure what bounds cut off, for a tenth of epsilon; where persons are bounded."),
+    typer.Option(
+        "--bias/--no-bias",
+        help="Measure what bounds cut off, for a tenth of epsilon; where persons are bounded.",
+    ),
 ]
-MaxRows = Annotated[int | None, typer.Option(help="How many rows of one person count; at most what the owner allows.")]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(help="How many rows of one person count; at most what the owner allows."),
+]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="The same within one group.")]
 MaxGroups = Annotated[int | None, typer.Option(help="In how many groups one person counts.")]
 PrivateBounds = Annotated[
     FoundBounds | None,
-    typer.Option("--bounds", help="Find bounds of numbers that have no declared limits, for a part of epsilon."),
+    typer.Option(
+        "--bounds",
+        help="Find bounds of numbers that have no declared limits, for a part of epsilon.",
+    ),
 ]
 
 
@@ -109,7 +139,9 @@ def preview(
     max_groups: MaxGroups = None,
     private_bounds: PrivateBounds = None,
     analyst: Analyst = None,
-    show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
+    show_sql: Annotated[
+        bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")
+    ] = False,
     details: Details = False,
 ) -> None:
     """Show what a question would cost and how exact its answer would be. Free; of the data only public tables are read.
@@ -173,17 +205,32 @@ def query(
     analyst: Analyst = None,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="How to write the answer. Default: by the ending of --output, else a table."),
+        typer.Option(
+            "--format",
+            "-f",
+            help="How to write the answer. Default: by the ending of --output, else a table.",
+        ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to this file.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the answer to this file."),
     ] = None,
     request_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same answer for free.")
+        str | None,
+        typer.Option(
+            metavar="ID", help="A name of your own: asked again, it gives the same answer for free."
+        ),
     ] = None,
-    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the answer: .png, .svg, .html or .json.")] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Draw the answer: .png, .svg, .html or .json."),
+    ] = None,
     formulas: Annotated[
-        bool, typer.Option("--formulas", help="Leave CSV texts that begin with = + - @ as they are, without an apostrophe.")
+        bool,
+        typer.Option(
+            "--formulas",
+            help="Leave CSV texts that begin with = + - @ as they are, without an apostrophe.",
+        ),
     ] = False,
     details: Details = False,
 ) -> None:
@@ -204,7 +251,11 @@ def query(
     check_target(output, "--output", dataset)
     _check_plot(plot, dataset)
     if output is not None and plot is not None and Path(output).resolve() == Path(plot).resolve():
-        raise InvalidInput(f"--plot {plot!r}", "it is the file of --output", "Choose another file. Nothing was charged.")
+        raise InvalidInput(
+            f"--plot {plot!r}",
+            "it is the file of --output",
+            "Choose another file. Nothing was charged.",
+        )
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         ask = partial(_asked, text, request, offer)
@@ -221,12 +272,19 @@ def query(
         note(remark)
 
 
-def _asked(text: str, request: str, offer: dict[str, Any], session: Session | RemoteSession) -> Answer:
+def _asked(
+    text: str, request: str, offer: dict[str, Any], session: Session | RemoteSession
+) -> Answer:
     return session.sql(text, request_id=request, **offer)
 
 
 def answered(
-    dataset: Dataset, request: str, analyst: str | None, ask: Callable[[Session], Paid], *, details: bool = False
+    dataset: Dataset,
+    request: str,
+    analyst: str | None,
+    ask: Callable[[Session], Paid],
+    *,
+    details: bool = False,
 ) -> tuple[Paid, str]:
     """What a session answers, and what is to be said about its charge."""
     from sordino.cli.watch import Watch
@@ -241,7 +299,9 @@ def answered(
                 known = session.ledger.payment(request, analyst) is not None
                 answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
-                with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
+                with contextlib.suppress(
+                    SordinoError
+                ):  # what is left is nice to know; the answer is paid for
                     meter = session.ledger.meter(analyst)
                     told = _receipt(answer, None if details else meter, again=known)
                     found.append((answer, f"{told} Left: {left_words(meter, details=details)}."))
@@ -263,7 +323,12 @@ def interrupted(dataset: Dataset | None, request: str, analyst: str | None = Non
     return typer.Exit(INTERRUPTED)
 
 
-def _receipt(answer: Answer | Suggestion | Marginals | Synthetic, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def _receipt(
+    answer: Answer | Suggestion | Marginals | Synthetic,
+    meter: TwoMeterFilter | None,
+    *,
+    again: bool,
+) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt
@@ -274,7 +339,15 @@ def _receipt(answer: Answer | Suggestion | Marginals | Synthetic, meter: TwoMete
     return f"Charged {cost_words(receipt.charge, meter)} as entry {receipt.number}, request id {receipt.request_id}."
 
 
-def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str, *, formulas: bool) -> None:
+def _deliver(
+    answer: Answer,
+    form: Format,
+    output: str | None,
+    plot: str | None,
+    request: str,
+    *,
+    formulas: bool,
+) -> None:
     """Write what was paid for; if that fails, say how to get it again."""
     try:
         data = rendered(answer, form, formulas=formulas)
@@ -291,7 +364,9 @@ def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None,
     except BrokenPipeError:  # whoever reads has seen enough
         raise
     except Exception as error:
-        note(f"The answer was charged and is stored: the same command with --request-id {request} gives it again, for free.")
+        note(
+            f"The answer was charged and is stored: the same command with --request-id {request} gives it again, for free."
+        )
         if not isinstance(error, SordinoError):
             raise
         fail(str(error))
@@ -341,9 +416,15 @@ def _check_plot(plot: str | None, dataset: Dataset | None) -> None:
 
     check_target(plot, "--plot", dataset)
     if Path(plot).suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"--plot {plot!r}", f"a picture ends in {', '.join(ENDINGS)}", "Write --plot answer.png.")
+        raise InvalidInput(
+            f"--plot {plot!r}",
+            f"a picture ends in {', '.join(ENDINGS)}",
+            "Write --plot answer.png.",
+        )
     if find_spec("altair") is None or find_spec("vl_convert") is None:
-        raise InvalidInput("--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'")
+        raise InvalidInput(
+            "--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'"
+        )
 
 
 def meter_of(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
@@ -364,13 +445,21 @@ def read_question(sql: str) -> str:
     if sql != "-" and not sql.startswith("@"):
         return sql
     if sql == "-" and sys.stdin is None:
-        raise InvalidInput("'-'", "standard input is closed", "Write the question itself, or @question.sql.")
+        raise InvalidInput(
+            "'-'", "standard input is closed", "Write the question itself, or @question.sql."
+        )
     try:
-        with contextlib.nullcontext(sys.stdin.buffer) if sql == "-" else Path(sql[1:]).open("rb") as source:
+        with (
+            contextlib.nullcontext(sys.stdin.buffer)
+            if sql == "-"
+            else Path(sql[1:]).open("rb") as source
+        ):
             return source.read(_LONGEST).decode("utf-8-sig")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise InvalidInput(repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @.") from None
+        raise InvalidInput(
+            repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @."
+        ) from None
 
 
 def read_offer(
@@ -383,7 +472,9 @@ def read_offer(
         rule = "a question is priced by its epsilon or by the error it may have"
         raise InvalidInput(value, rule, "Write --epsilon 0.1, or --error 50.")
     numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "delta": delta}
-    given: dict[str, Any] = {name: exact(text, f"--{name}") for name, text in numbers.items() if text is not None}
+    given: dict[str, Any] = {
+        name: exact(text, f"--{name}") for name, text in numbers.items() if text is not None
+    }
     if error:
         given["error"] = _errors(error)
     kind = None if mechanism is None else mechanism.value
@@ -394,10 +485,16 @@ def read_offer(
 
 def _errors(texts: list[str]) -> Fraction | dict[str, Fraction]:
     """The error that all numbers may have, or each that is named."""
-    named = {name: number for name, equals, number in (text.rpartition("=") for text in texts) if equals}
+    named = {
+        name: number for name, equals, number in (text.rpartition("=") for text in texts) if equals
+    }
     if not named and len(texts) == 1:
         return exact(texts[0], "--error")
     if len(named) < len(texts):
         rule = "one error is for all numbers, or each is for another name"
-        raise InvalidInput(f"--error {' --error '.join(texts)}", rule, "Write --error 50, or --error n=50 --error cost=10.")
+        raise InvalidInput(
+            f"--error {' --error '.join(texts)}",
+            rule,
+            "Write --error 50, or --error n=50 --error cost=10.",
+        )
     return {name: exact(number, f"--error {name}") for name, number in named.items()}

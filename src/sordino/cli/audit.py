@@ -58,7 +58,11 @@ class _MechanismByDefault(TyperGroup):
         first = args[0] if args else ""
         if first == "--zoo":
             args = ["zoo", *args[1:]]
-        elif first not in self.commands and first not in ctx.help_option_names and any(mark in first for mark in ":./-"):
+        elif (
+            first not in self.commands
+            and first not in ctx.help_option_names
+            and any(mark in first for mark in ":./-")
+        ):
             args = ["query" if first.endswith(".toml") else "mechanism", *args]
         return super().parse_args(ctx, args)
 
@@ -70,23 +74,47 @@ app = typer.Typer(
     help="Audit a claim of privacy: sordino audit mechanism.py:function --epsilon 1; leaves with 6 unless it passes.",
 )
 
-Target = Annotated[str, typer.Argument(metavar="FILE:NAME", help="The function: mechanism.py:f, or package.module:f.")]
+Target = Annotated[
+    str,
+    typer.Argument(metavar="FILE:NAME", help="The function: mechanism.py:f, or package.module:f."),
+]
 Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon that is claimed.")]
 Delta = Annotated[str, typer.Option(metavar="NUMBER", help="The delta that is claimed.")]
 First = Annotated[
-    str | None, typer.Option("--d1", metavar="JSON", help="One input, or @file.json; arrays of numbers become NumPy arrays.")
+    str | None,
+    typer.Option(
+        "--d1",
+        metavar="JSON",
+        help="One input, or @file.json; arrays of numbers become NumPy arrays.",
+    ),
 ]
-Second = Annotated[str | None, typer.Option("--d2", metavar="JSON", help="Its neighbour. Without both, pairs are searched.")]
-Neighbors = Annotated[Relation | None, typer.Option(help="What makes two inputs neighbours. Default: guessed.")]
-Sensitivity = Annotated[str, typer.Option(metavar="NUMBER", help="How far neighbours may move the exact value.")]
+Second = Annotated[
+    str | None,
+    typer.Option("--d2", metavar="JSON", help="Its neighbour. Without both, pairs are searched."),
+]
+Neighbors = Annotated[
+    Relation | None, typer.Option(help="What makes two inputs neighbours. Default: guessed.")
+]
+Sensitivity = Annotated[
+    str, typer.Option(metavar="NUMBER", help="How far neighbours may move the exact value.")
+]
 Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="How sure a violation must be.")]
-Seconds = Annotated[str | None, typer.Option(metavar="NUMBER", help="Stop sampling after about this many seconds.")]
+Seconds = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="Stop sampling after about this many seconds.")
+]
 FormOf = Annotated[
     Form | None,
-    typer.Option("--format", "-f", help="How to write the report. Default: by the ending of --output, else text."),
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to write the report. Default: by the ending of --output, else text.",
+    ),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to .html, .json or .txt.")
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the report to .html, .json or .txt."
+    ),
 ]
 
 
@@ -98,17 +126,27 @@ def mechanism(
     d1: First = None,
     d2: Second = None,
     neighbors: Neighbors = None,
-    length: Annotated[int, typer.Option(help="How many entries or rows the pairs of a search have.")] = 5,
+    length: Annotated[
+        int, typer.Option(help="How many entries or rows the pairs of a search have.")
+    ] = 5,
     domain: Annotated[
-        str | None, typer.Option(metavar="LOW,HIGH | A,B,...", help="What a value of a search may be.")
+        str | None,
+        typer.Option(metavar="LOW,HIGH | A,B,...", help="What a value of a search may be."),
     ] = None,
-    samples: Annotated[str, typer.Option(metavar="NUMBER", help="How often to run it, all runs together.")] = "1e6",
+    samples: Annotated[
+        str, typer.Option(metavar="NUMBER", help="How often to run it, all runs together.")
+    ] = "1e6",
     confidence: Confidence = "0.999",
     seconds: Seconds = None,
     rate: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Of a trainer: the rate of the Poisson samples it accounts for.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="Of a trainer: the rate of the Poisson samples it accounts for."
+        ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="1 or 2 processes. Default: 2 where that pays.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="1 or 2 processes. Default: 2 where that pays.")
+    ] = None,
     form: FormOf = None,
     output: Output = None,
 ) -> None:
@@ -138,7 +176,11 @@ def mechanism(
 
         function, name = imported(target)
         trained = _trained(function, name, settings, rate) if is_trainer(function) else None
-        report = None if trained else black_box(function, *pair, name=name, progress=progress, **settings)
+        report = (
+            None
+            if trained
+            else black_box(function, *pair, name=name, progress=progress, **settings)
+        )
     if report is not None:
         _finish(filing, report)
     elif trained is not None:
@@ -161,9 +203,14 @@ def query(
     max_groups: ask.MaxGroups = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A declaration of the neighbouring table, instead of leaving persons out."),
+        typer.Option(
+            metavar="FILE",
+            help="A declaration of the neighbouring table, instead of leaving persons out.",
+        ),
     ] = None,
-    persons: Annotated[int, typer.Option(help="How many persons to leave out, or to replace, in turn.")] = 20,
+    persons: Annotated[
+        int, typer.Option(help="How many persons to leave out, or to replace, in turn.")
+    ] = 20,
     form: FormOf = None,
     output: Output = None,
 ) -> None:
@@ -189,11 +236,15 @@ def replay(
     d1: Annotated[str, typer.Option("--d1", metavar="JSON", help="One input, or @file.json.")],
     d2: Annotated[str, typer.Option("--d2", metavar="JSON", help="Its neighbour.")],
     epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The epsilon of the whole, if it claims one.")
+        str | None,
+        typer.Option(metavar="NUMBER", help="The epsilon of the whole, if it claims one."),
     ] = None,
     delta: Delta = "0",
     sensitivity: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="That of every call, where its mechanisms do not say it.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="That of every call, where its mechanisms do not say it."
+        ),
     ] = None,
     neighbors: Neighbors = None,
     form: FormOf = None,
@@ -224,9 +275,13 @@ def exact_(
     noise: Annotated[Noise, typer.Argument(help="Which noise.")],
     epsilon: Epsilon,
     delta: Delta = "0",
-    scale: Annotated[str | None, typer.Option(metavar="NUMBER", help="The scale of the noise.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The scale of the noise.")
+    ] = None,
     sensitivity: Sensitivity = "1",
-    truth: Annotated[str | None, typer.Option(metavar="NUMBER", help="The probability of a true answer: 3/4.")] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The probability of a true answer: 3/4.")
+    ] = None,
     categories: Annotated[int, typer.Option(help="How many answers there are to choose from.")] = 2,
     form: FormOf = None,
     output: Output = None,
@@ -252,10 +307,15 @@ def exact_(
 
 @app.command(short_help="Mechanisms whose truth is known.")
 def zoo(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these. Default: all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these. Default: all.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the zoo, and run nothing.")] = False,
     samples: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="How often to run each. Default: as often as it needs.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="How often to run each. Default: as often as it needs."
+        ),
     ] = None,
     confidence: Confidence = "0.999",
     seconds: Seconds = None,
@@ -315,17 +375,29 @@ def _pair(d1: str | None, d2: str | None, filing: Filing) -> tuple[Any, ...]:
         return ()
     if d1 is None or d2 is None:
         said = "--d1 without --d2" if d2 is None else "--d2 without --d1"
-        raise InvalidInput(said, "an audit compares two inputs", "Give both, or none to search for a pair.")
+        raise InvalidInput(
+            said, "an audit compares two inputs", "Give both, or none to search for a pair."
+        )
     for option, text in (("--d1", d1), ("--d2", d2)):
-        if filing.path is not None and text.startswith("@") and Path(text[1:]).resolve() == Path(filing.path).resolve():
-            raise InvalidInput(f"--output {filing.path!r}", f"it is the file of {option}", "Choose another file.")
+        if (
+            filing.path is not None
+            and text.startswith("@")
+            and Path(text[1:]).resolve() == Path(filing.path).resolve()
+        ):
+            raise InvalidInput(
+                f"--output {filing.path!r}", f"it is the file of {option}", "Choose another file."
+            )
     return read_data(d1, "--d1"), read_data(d2, "--d2")
 
 
 def _whole(text: str, option: str) -> int:
     number = positive(text, option)
     if number.denominator != 1:
-        raise InvalidInput(f"{option} {text!r}", "it must be a whole number", f"Write {option} 1000000, or {option} 1e6.")
+        raise InvalidInput(
+            f"{option} {text!r}",
+            "it must be a whole number",
+            f"Write {option} 1000000, or {option} 1e6.",
+        )
     return number.numerator
 
 
@@ -334,14 +406,18 @@ def _noise(noise: Noise, scale: str | None, truth: str | None, categories: int) 
         wanted = "--truth" if truth is None else "--scale"
         hint = "Write --truth 3/4." if truth is None else "Write --scale 2."
         raise InvalidInput(
-            f"{noise.value} without {wanted}" if truth is None else "--truth", f"{noise.value} is given by {wanted}", hint
+            f"{noise.value} without {wanted}" if truth is None else "--truth",
+            f"{noise.value} is given by {wanted}",
+            hint,
         )
     if noise is Noise.randomized_response:
         from sordino.mechanisms.randomized_response import RandomizedResponse
 
         return RandomizedResponse(exact_number(truth or "", "--truth"), categories)
     if scale is None:
-        raise InvalidInput(f"{noise.value} without --scale", "noise is given by its scale", "Write --scale 2.")
+        raise InvalidInput(
+            f"{noise.value} without --scale", "noise is given by its scale", "Write --scale 2."
+        )
     width = positive(scale, "--scale")
     if noise is Noise.laplace:
         from sordino.mechanisms.laplace import Laplace

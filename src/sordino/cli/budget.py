@@ -30,12 +30,19 @@ class _ShowByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else ""
-        if first not in self.commands and first not in ctx.help_option_names and any(mark in first for mark in "./-"):
+        if (
+            first not in self.commands
+            and first not in ctx.help_option_names
+            and any(mark in first for mark in "./-")
+        ):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        return [*super().shell_complete(ctx, incomplete), *self.commands["show"].params[0].shell_complete(ctx, incomplete)]
+        return [
+            *super().shell_complete(ctx, incomplete),
+            *self.commands["show"].params[0].shell_complete(ctx, incomplete),
+        ]
 
 
 app = typer.Typer(
@@ -50,7 +57,10 @@ app = typer.Typer(
 def show(
     file: Declaration,
     analyst: Analyst = None,
-    all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {budget_state.LAST}.")] = False,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help=f"List all charges, not only the last {budget_state.LAST}."),
+    ] = False,
     form: Annotated[Form, typer.Option("--format", help="Text for the eye, or JSON.")] = Form.table,
     details: Details = False,
 ) -> None:
@@ -76,7 +86,9 @@ def set_(file: Declaration, yes: Yes = False) -> None:
     declared = Terms.of(dataset)
     ledger = existing_ledger(dataset)
     if ledger is None:
-        prose(f"There is no ledger yet. The first question makes one, with what is declared: {declared}.")
+        prose(
+            f"There is no ledger yet. The first question makes one, with what is declared: {declared}."
+        )
         return
     with ledger:
         kept = ledger.terms
@@ -84,10 +96,14 @@ def set_(file: Declaration, yes: Yes = False) -> None:
             prose(f"In force already: {declared}.")
             return
         note(f"in force  {kept}\ndeclared  {declared}\n", indent=10)
-        note("All answers together keep the largest epsilon, and of delta the largest parts, that were ever in force.")
+        note(
+            "All answers together keep the largest epsilon, and of delta the largest parts, that were ever in force."
+        )
         left = declared.allowance.meter(ledger.spent).remaining
         if left.meters == (None, None, None) or left.delta < 0:
-            note("More than the declared budget is spent already, so that nothing more would be answered.")
+            note(
+                "More than the declared budget is spent already, so that nothing more would be answered."
+            )
         if not confirmed("Put what is declared in force?", yes=yes):
             prose("Nothing was changed.")
             return
@@ -98,9 +114,15 @@ def set_(file: Declaration, yes: Yes = False) -> None:
 @app.command()
 def allot(
     file: Declaration,
-    analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who gets it; '*' is everybody without one.")],
-    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon that they may spend.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="Their delta. Default: all of it.")] = None,
+    analyst: Annotated[
+        str, typer.Argument(metavar="ANALYST", help="Who gets it; '*' is everybody without one.")
+    ],
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The epsilon that they may spend.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Their delta. Default: all of it.")
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the sub-budget back.")] = False,
 ) -> None:
     """Give an analyst a part of the budget, as the owner. From then on only those with a part may ask.
@@ -112,19 +134,29 @@ def allot(
 
     if remove == (epsilon is not None) or (remove and delta is not None):
         value = "--remove with a number" if remove else "no --epsilon"
-        raise InvalidInput(value, "a sub-budget is given or taken back", "Write --epsilon 0.5, or --remove.")
+        raise InvalidInput(
+            value, "a sub-budget is given or taken back", "Write --epsilon 0.5, or --remove."
+        )
     with Ledger.open(load(file)) as ledger:
         if epsilon is None:
             if analyst not in ledger.allotments:
-                raise InvalidInput(repr(analyst), "they have no sub-budget", f"See them all: sordino budget {file}")
+                raise InvalidInput(
+                    repr(analyst), "they have no sub-budget", f"See them all: sordino budget {file}"
+                )
             ledger.allot(analyst, None)
-            prose(f"Taken back from {analyst}.{'' if ledger.allotments else ' There are no sub-budgets any more.'}")
+            prose(
+                f"Taken back from {analyst}.{'' if ledger.allotments else ' There are no sub-budgets any more.'}"
+            )
             return
         whole = ledger.terms.allowance.budget.delta
         first = not ledger.allotments
-        part = Budget(positive(epsilon, "--epsilon"), whole if delta is None else exact(delta, "--delta"))
+        part = Budget(
+            positive(epsilon, "--epsilon"), whole if delta is None else exact(delta, "--delta")
+        )
         ledger.allot(analyst, part)
         who = "Everybody without a sub-budget of their own" if analyst == "*" else analyst
         prose(f"{who} may spend {ledger.allotments[analyst]}.")
         if first and analyst != "*":
-            prose("From now on only those with a sub-budget may ask; '*' gives one to everybody else.")
+            prose(
+                "From now on only those with a sub-budget may ask; '*' gives one to everybody else."
+            )

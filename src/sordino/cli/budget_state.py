@@ -9,7 +9,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sordino.answer.text_plot import Bar, bars
-from sordino.cli.budget_words import KEYS, USUAL, Gauge, cost_words, gauges, part_words, usual_answers
+from sordino.cli.budget_words import (
+    KEYS,
+    USUAL,
+    Gauge,
+    cost_words,
+    gauges,
+    part_words,
+    usual_answers,
+)
 from sordino.cli.declared import existing_ledger, ledger_place, load
 from sordino.cli.numbers import rounded_up
 from sordino.cli.streams import hanging, say, width
@@ -60,11 +68,20 @@ class Standing:
 
 
 def show(
-    file: str, analyst: str | None = None, *, everything: bool = False, as_json: bool = False, details: bool = False
+    file: str,
+    analyst: str | None = None,
+    *,
+    everything: bool = False,
+    as_json: bool = False,
+    details: bool = False,
 ) -> None:
     """Print how the budget of a declaration stands; with `details` by each way in which answers are added up."""
     standing = standing_of(load(file), analyst, None if everything or as_json else LAST)
-    say(json.dumps(_fields(standing), indent=2, ensure_ascii=False) if as_json else _text(standing, details=details))
+    say(
+        json.dumps(_fields(standing), indent=2, ensure_ascii=False)
+        if as_json
+        else _text(standing, details=details)
+    )
 
 
 def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None = None) -> Standing:
@@ -80,7 +97,9 @@ def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None =
     ledger = existing_ledger(dataset)
     if ledger is None:
         place = ledger_place(dataset).shown
-        return Standing(place, False, declared, declared, {}, {}, (), analyst, _shown(declared, NOTHING))
+        return Standing(
+            place, False, declared, declared, {}, {}, (), analyst, _shown(declared, NOTHING)
+        )
     with ledger:
         terms, allotments = ledger.terms, ledger.allotments
         tallies: dict[str | None, Tally] = dict.fromkeys(allotments, Tally())
@@ -89,7 +108,9 @@ def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None =
         most = sum(tally.charges for tally in tallies.values()) if last is None else last
         meter = _shown(terms, ledger.spent) if analyst is None else ledger.meter(analyst)
         charges = ledger.recent(most, analyst)
-        return Standing(ledger.place, True, terms, declared, allotments, tallies, charges, analyst, meter)
+        return Standing(
+            ledger.place, True, terms, declared, allotments, tallies, charges, analyst, meter
+        )
 
 
 def _shown(terms: Terms, spent: Charge) -> TwoMeterFilter:
@@ -115,45 +136,65 @@ def _fields(standing: Standing) -> dict[str, Any]:
         "ledger": standing.place,
         "exists": standing.exists,
         "as_declared": standing.terms == standing.declared,
-        "tables": [dict(zip(("name", "unit", "neighbors"), table, strict=True)) for table in standing.terms.lineage],
+        "tables": [
+            dict(zip(("name", "unit", "neighbors"), table, strict=True))
+            for table in standing.terms.lineage
+        ],
         "budget": _allowance_fields(allowance),
         "analyst": standing.analyst,
         "left": [
-            {"meter": g.name, "left": _float(g.left), "of": float(g.whole)} for g in gauges(standing.meter, details=True)
+            {"meter": g.name, "left": _float(g.left), "of": float(g.whole)}
+            for g in gauges(standing.meter, details=True)
         ],
         "more_answers": {"epsilon": float(USUAL), **usual_answers(standing.meter)},
         "forfeited": standing.forfeited,
-        "sub_budgets": {name: _allowance_fields(part) for name, part in standing.allotments.items()},
+        "sub_budgets": {
+            name: _allowance_fields(part) for name, part in standing.allotments.items()
+        },
         "charges": [_payment_fields(p) for p in standing.charges],
     }
 
 
 def _heading(standing: Standing) -> str:
     terms = standing.terms
-    lines = [f"Budget    {terms.allowance}, for all answers together", f"Protects  {_protected(terms)}"]
+    lines = [
+        f"Budget    {terms.allowance}, for all answers together",
+        f"Protects  {_protected(terms)}",
+    ]
     if standing.exists:
         lost = standing.forfeited
-        gone = f"; {lost:,} without an answer: forfeited, unless the query still runs" if lost else ""
+        gone = (
+            f"; {lost:,} without an answer: forfeited, unless the query still runs" if lost else ""
+        )
         whose = f" by {standing.analyst}" if standing.analyst is not None else ""
         lines += [f"Ledger    {standing.place}", f"Charges   {standing.count:,}{whose}{gone}"]
     else:
         lines.append(f"Ledger    none yet; the first question makes {standing.place}")
     if terms != standing.declared:
-        told = "It is not in force, and nothing is answered until the owner runs `sordino budget set`."
+        told = (
+            "It is not in force, and nothing is answered until the owner runs `sordino budget set`."
+        )
         lines.append(f"Declared  {standing.declared}. {told}")
     return hanging("\n".join(lines), 10)
 
 
 def _protected(terms: Terms) -> str:
-    units = [f"each row of {name}" if unit == "row" else f"each {unit} of {name}" for name, unit, _ in terms.lineage]
+    units = [
+        f"each row of {name}" if unit == "row" else f"each {unit} of {name}"
+        for name, unit, _ in terms.lineage
+    ]
     return ", ".join(units) or "nobody: all tables are public"
 
 
 def _left(standing: Standing, *, details: bool) -> str:
     found = gauges(standing.meter, details=details)
-    drawn = bars([Bar(g.name, g.share, g.words) for g in found], width=min(width(), _WIDEST_BAR) - 2)
+    drawn = bars(
+        [Bar(g.name, g.share, g.words) for g in found], width=min(width(), _WIDEST_BAR) - 2
+    )
     title = "Left" if standing.analyst is None else f"Left for {standing.analyst}"
-    return "\n".join([title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, standing.meter), 0)])
+    return "\n".join(
+        [title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, standing.meter), 0)]
+    )
 
 
 def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
@@ -175,7 +216,9 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
         rule += " Selecting private keys also takes delta."
     fitting = usual_answers(meter)
     counts = [f"{count:,} with {noise.title()} noise" for noise, count in fitting.items()]
-    return f"{rule} Answers with epsilon {rounded_up(USUAL)} that still fit: {', or '.join(counts)}."
+    return (
+        f"{rule} Answers with epsilon {rounded_up(USUAL)} that still fit: {', or '.join(counts)}."
+    )
 
 
 def _by_analyst(standing: Standing, *, details: bool) -> str:
@@ -185,7 +228,9 @@ def _by_analyst(standing: Standing, *, details: bool) -> str:
         part, lost = standing.allotments.get(name or ""), tally.charges - tally.answered
         amounts = [_amount(tally.spent.pure), _amount(tally.spent.mu_squared)]
         amounts = amounts if details else [part_words(tally.spent, standing.meter)]
-        rows.append([name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")])
+        rows.append(
+            [name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")]
+        )
     right = [0 < place < len(rows[0]) - 1 for place in range(len(rows[0]))]
     return "\n".join(["Spent", *(f"  {line}" for line in aligned(rows, right))])
 
@@ -194,13 +239,19 @@ def _charges(standing: Standing, *, details: bool) -> str:
     from sordino.answer.text import clean
 
     kept, meter = standing.charges, None if details else standing.meter
-    lines = ["Charges" if len(kept) == standing.count else f"Charges (the last {len(kept)}; --all lists all)"]
+    lines = [
+        "Charges"
+        if len(kept) == standing.count
+        else f"Charges (the last {len(kept)}; --all lists all)"
+    ]
     digits = len(str(kept[-1].receipt.number))
     for payment in kept:
         receipt = payment.receipt
         when = clean(receipt.time)[:16].replace("T", " ")
         who = f"  {receipt.analyst}" if receipt.analyst else ""
-        lines.append(f"  {receipt.number:>{digits}}  {when}  {cost_words(receipt.charge, meter)}  {payment.status}{who}")
+        lines.append(
+            f"  {receipt.number:>{digits}}  {when}  {cost_words(receipt.charge, meter)}  {payment.status}{who}"
+        )
         lines.append(hanging(f"  {'':>{digits}}  {clean(receipt.question)}", digits + 4))
     return "\n".join(lines)
 
@@ -215,7 +266,11 @@ def _float(amount: Fraction | None) -> float | None:
 
 def _allowance_fields(allowance: Allowance) -> dict[str, float]:
     budget = allowance.budget
-    return {"epsilon": float(budget.epsilon), "delta": float(budget.delta), "key_delta": float(allowance.reserved_delta)}
+    return {
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+        "key_delta": float(allowance.reserved_delta),
+    }
 
 
 def _payment_fields(payment: Payment) -> dict[str, Any]:

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from sordino.accounting.charge import Amounts, Charge
     from sordino.accounting.filters import TwoMeterFilter
 
-__all__ = ["BUDGET", "KEYS", "USUAL", "Gauge", "cost_words", "gauges", "left_words", "part_words", "usual_answers"]
+__all__ = [
+    "BUDGET",
+    "KEYS",
+    "USUAL",
+    "Gauge",
+    "cost_words",
+    "gauges",
+    "left_words",
+    "part_words",
+    "usual_answers",
+]
 
 BUDGET, KEYS = "budget", "delta for keys"
 USUAL = Fraction(1, 10)
@@ -69,8 +79,14 @@ def _meters(meter: TwoMeterFilter) -> list[Gauge]:
 def left_words(meter: TwoMeterFilter, *, details: bool = False) -> str:
     """What is left, in a few words."""
     found = [g for g in gauges(meter, details=details) if g.left]
-    texts = {g.name: f"{g.name} {rounded_down(g.left or 0)} of {rounded_down(g.whole)}" for g in found}
-    texts |= {g.name: f"{_percent(g.left or 0, up=False)} of the budget" for g in found if g.name == BUDGET}
+    texts = {
+        g.name: f"{g.name} {rounded_down(g.left or 0)} of {rounded_down(g.whole)}" for g in found
+    }
+    texts |= {
+        g.name: f"{_percent(g.left or 0, up=False)} of the budget"
+        for g in found
+        if g.name == BUDGET
+    }
     keys = texts.pop(KEYS, None)
     if not texts:
         return "nothing"
@@ -81,7 +97,11 @@ def cost_words(charge: Charge, meter: TwoMeterFilter | None) -> str:
     """What a charge took, rounded up: its part of the budget; without a meter its epsilon, or mu^2 of Gaussian noise."""
     if charge.pure == 0 and not charge.delta:
         return "nothing"
-    main = f"mu^2 {rounded_up(charge.mu_squared or 0)}" if charge.pure is None else f"epsilon {rounded_up(charge.pure)}"
+    main = (
+        f"mu^2 {rounded_up(charge.mu_squared or 0)}"
+        if charge.pure is None
+        else f"epsilon {rounded_up(charge.pure)}"
+    )
     if meter is not None and (part := _part(charge, meter)) is not None:
         main = f"{_percent(part, up=True)} of the budget"
     return main + (f" and delta {rounded_up(charge.delta)} for keys" if charge.delta else "")

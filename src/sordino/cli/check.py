@@ -26,7 +26,10 @@ _INDENT = 10
 def check(
     file: Declaration,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Leave with 6 if there is anything to look at again, for scripts.")
+        bool,
+        typer.Option(
+            "--strict", help="Leave with 6 if there is anything to look at again, for scripts."
+        ),
     ] = False,
 ) -> None:
     """Check a declaration: files, columns, types, persons and ledger; and what its owner should look at again.
@@ -57,14 +60,20 @@ def check(
 
 def _told(table: Table, names: list[str]) -> str:
     """One table: its source, whom it protects, and how its columns are declared."""
-    declared = {name.casefold() for name in (*table.columns, *([table.person] if table.person else []))}
+    declared = {
+        name.casefold() for name in (*table.columns, *([table.person] if table.person else []))
+    }
     others = [name for name in names if name.casefold() not in declared]
     lines = [f"Table     {table.name}, from {table.source.shown}", f"Protects  {_protects(table)}"]
     columns = ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items())
     lines.append(f"Columns   {columns or 'none'}")
     if others:
         # where no name of a CSV file is declared, its first line may be a record
-        named = ", ".join(others) if declared or table.source.kind != "csv" else f"{len(others):,} columns"
+        named = (
+            ", ".join(others)
+            if declared or table.source.kind != "csv"
+            else f"{len(others):,} columns"
+        )
         lines.append(f"Hidden    {named}: not declared, so that nobody can ask about them")
     return "\n".join(lines)
 
@@ -73,7 +82,9 @@ def _protects(table: Table) -> str:
     if table.public:
         return "nobody: it is public"
     who = "each row" if table.unit == "row" else f"each {table.unit}"
-    bounds = ", ".join(f"{name} {value:,}" for name, value in table.bounds.given.items() if value is not None)
+    bounds = ", ".join(
+        f"{name} {value:,}" for name, value in table.bounds.given.items() if value is not None
+    )
     return f"{who} ({table.neighbors.value}){f'; {bounds}' if bounds else ''}"
 
 
@@ -88,14 +99,20 @@ def _budget(dataset: Dataset) -> str:
     if not standing.exists:
         lines.append(f"Ledger    none yet; the first question makes {standing.place}")
     else:
-        lines.append(f"Ledger    {standing.place}, with {standing.count:,} charge{'' if standing.count == 1 else 's'}")
+        lines.append(
+            f"Ledger    {standing.place}, with {standing.count:,} charge{'' if standing.count == 1 else 's'}"
+        )
     if standing.exists and standing.terms != standing.declared:
-        lines.append(f"In force  {standing.terms}. Nothing is answered until the owner runs `sordino budget set`.")
+        lines.append(
+            f"In force  {standing.terms}. Nothing is answered until the owner runs `sordino budget set`."
+        )
     return "\n".join(lines)
 
 
 def schema(
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+    ] = None,
 ) -> None:
     """Print the JSON Schema of declarations, with which editors complete and check them.
 

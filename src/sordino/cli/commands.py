@@ -39,15 +39,20 @@ _ORDER = (
     "explain", "plan", "audit", "workbench", "serve", "mcp", "schema", "docs", "version",
 )  # fmt: skip
 _OTHER_WORDS = {
-    **dict.fromkeys(("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'),
-    **dict.fromkeys(("price", "cost", "estimate"), 'preview visits.toml "SELECT ..." --epsilon 0.1'),
+    **dict.fromkeys(
+        ("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'
+    ),
+    **dict.fromkeys(
+        ("price", "cost", "estimate"), 'preview visits.toml "SELECT ..." --epsilon 0.1'
+    ),
     **dict.fromkeys(("validate", "lint", "verify"), "check visits.toml"),
     **dict.fromkeys(("spent", "left", "remaining"), "budget visits.toml"),
     **dict.fromkeys(("new", "create", "declare", "schema"), "init visits.parquet"),
     "help": "--help",
 }
-_EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
-    f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
+_EPILOG = (
+    "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n"
+    + "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
 )
 
 
@@ -59,7 +64,9 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in _OTHER_WORDS and self.get_command(ctx, args[0]) is None:
-            raise InvalidInput(args[0], "there is no such command", f"Write: sordino {_OTHER_WORDS[args[0]]}")
+            raise InvalidInput(
+                args[0], "there is no such command", f"Write: sordino {_OTHER_WORDS[args[0]]}"
+            )
         return super().resolve_command(ctx, args)
 
     def main(
@@ -73,7 +80,9 @@ class _Commands(TyperGroup):
     ) -> Any:
         def run() -> Any:
             try:
-                return super(_Commands, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+                return super(_Commands, self).main(
+                    args, prog_name, complete_var, False, windows_expand_args, **extra
+                )
             except typer.Abort:  # Ctrl-C, or the end of input, at a question
                 raise KeyboardInterrupt from None
 
@@ -124,7 +133,8 @@ def _show_version(wanted: bool) -> None:
 def _start(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions."),
     ] = False,
 ) -> None:
     """Answers about sensitive tables, with differential privacy and a budget that is kept.
@@ -135,25 +145,55 @@ def _start(
         say(context.get_help())
 
 
-app.command("init", short_help="Write a declaration to fill in, from the schema of a file.")(init.init)
-app.command("check", short_help="Check a declaration against its data, without reading cells.")(check.check)
-app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(suggest.suggest)
+app.command("init", short_help="Write a declaration to fill in, from the schema of a file.")(
+    init.init
+)
+app.command("check", short_help="Check a declaration against its data, without reading cells.")(
+    check.check
+)
+app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(
+    suggest.suggest
+)
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
-app.command("synthesize", short_help="Make synthetic rows, with a page about their quality.")(synthesize.synthesize)
-app.command("marginals", short_help="Count rows in many tables at once, which agree.")(marginals.marginals)
-app.add_typer(budget.app, name="budget", short_help="Show what was spent and what is left, or change it.")
-app.add_typer(receipt.app, name="receipt", short_help="Prove that an answer was recorded, or check such a proof.")
-app.add_typer(ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it.")
+app.command("synthesize", short_help="Make synthetic rows, with a page about their quality.")(
+    synthesize.synthesize
+)
+app.command("marginals", short_help="Count rows in many tables at once, which agree.")(
+    marginals.marginals
+)
+app.add_typer(
+    budget.app, name="budget", short_help="Show what was spent and what is left, or change it."
+)
+app.add_typer(
+    receipt.app,
+    name="receipt",
+    short_help="Prove that an answer was recorded, or check such a proof.",
+)
+app.add_typer(
+    ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it."
+)
 app.command("report", short_help="Write the page for a data-protection officer.")(report.report)
-app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
+app.add_typer(
+    explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture."
+)
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
-app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
+app.add_typer(
+    audit.app,
+    name="audit",
+    short_help="Audit a claim of privacy: of a function, a query, or the zoo.",
+)
 app.command("workbench", short_help="Ask your own tables in a browser.")(workbench.workbench)
-app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
-app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
+app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(
+    serve.serve
+)
+app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(
+    mcp.mcp
+)
 app.command("schema", short_help="Print the schema of declarations, for editors.")(check.schema)
-app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(docs.docs)
+app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(
+    docs.docs
+)
 
 
 @app.command("version")

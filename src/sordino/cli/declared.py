@@ -26,7 +26,11 @@ def toml_files(incomplete: str) -> list[str]:
     except OSError:
         return []
     kept = (p for p in found if not p.name.startswith("."))
-    names = [f"{shown}{p.name}/" if p.is_dir() else f"{shown}{p.name}" for p in kept if p.is_dir() or p.suffix == ".toml"]
+    names = [
+        f"{shown}{p.name}/" if p.is_dir() else f"{shown}{p.name}"
+        for p in kept
+        if p.is_dir() or p.suffix == ".toml"
+    ]
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -36,10 +40,14 @@ def load(file: str) -> Dataset:
 
     if file.lstrip()[:6].upper() == "SELECT":
         shown = repr(file if len(file) < 60 else f"{file[:57]}...")
-        raise InvalidInput(shown, "the declaration comes first", 'Write: sordino query visits.toml "SELECT ..."')
+        raise InvalidInput(
+            shown, "the declaration comes first", 'Write: sordino query visits.toml "SELECT ..."'
+        )
     beside = f"{file}.toml"
     if not file.lower().endswith(".toml") and Path(beside).is_file():
-        raise InvalidInput(repr(file), "a declaration is a file that ends in .toml", f"Did you mean {beside}?")
+        raise InvalidInput(
+            repr(file), "a declaration is a file that ends in .toml", f"Did you mean {beside}?"
+        )
     return Dataset.load(file)
 
 
@@ -98,4 +106,6 @@ def read_text(path: Path, what: str) -> str:
         return path.read_bytes().decode(errors="replace")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a path"
-        raise InvalidInput(repr(str(path)), f"{what} cannot be read there ({why})", "Check the path.") from None
+        raise InvalidInput(
+            repr(str(path)), f"{what} cannot be read there ({why})", "Check the path."
+        ) from None

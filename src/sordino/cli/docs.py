@@ -18,7 +18,9 @@ _CHECKOUT = Path(__file__).parents[3] / "docs"
 
 
 def docs(
-    page: Annotated[str | None, typer.Argument(metavar="PAGE", help="The page; without one, a list of all.")] = None,
+    page: Annotated[
+        str | None, typer.Argument(metavar="PAGE", help="The page; without one, a list of all.")
+    ] = None,
 ) -> None:
     """Print a page of the documentation, or the list of pages.
 
@@ -31,16 +33,24 @@ def docs(
         return
     name = page.removeprefix("docs/").removesuffix(".md").casefold()
     if name not in found:
-        near = [page for page in found if page.startswith(name)] or get_close_matches(name, found, 1)
+        near = [page for page in found if page.startswith(name)] or get_close_matches(
+            name, found, 1
+        )
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise InvalidInput(repr(page), "there is no such page", f"{hint}There are {', '.join(found)}.")
+        raise InvalidInput(
+            repr(page), "there is no such page", f"{hint}There are {', '.join(found)}."
+        )
     put_text(found[name].read_text("utf-8"))
 
 
 def pages() -> dict[str, Path]:
     """The pages by name: of the installed package, or of the source tree that it runs from."""
     folder = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
-    return {file.stem: file for file in sorted(folder.glob("*.md")) if file.stem not in {"architecture", "mutants"}}
+    return {
+        file.stem: file
+        for file in sorted(folder.glob("*.md"))
+        if file.stem not in {"architecture", "mutants"}
+    }
 
 
 def _title(file: Path) -> str:

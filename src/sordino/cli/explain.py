@@ -40,16 +40,25 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Explain a mechanism: what it promises, its numbers, and a picture.", no_args_is_help=True, rich_markup_mode=None
+    help="Explain a mechanism: what it promises, its numbers, and a picture.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _MOST_SAMPLES = 1000
 _FARTHEST = 10**6
 """Further from zero than this many scales the axis counts from the true value."""
 
-Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon of one answer, such as 0.5.")]
-Sensitivity = Annotated[str, typer.Option(metavar="NUMBER", help="How far one person can move the exact value.")]
-Value = Annotated[str, typer.Option(metavar="NUMBER", help="A made-up true value, for the picture and the samples.")]
+Epsilon = Annotated[
+    str, typer.Option(metavar="NUMBER", help="The epsilon of one answer, such as 0.5.")
+]
+Sensitivity = Annotated[
+    str, typer.Option(metavar="NUMBER", help="How far one person can move the exact value.")
+]
+Value = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", help="A made-up true value, for the picture and the samples."),
+]
 Samples = Annotated[int, typer.Option(help="How many noisy answers to draw.")]
 
 
@@ -57,7 +66,9 @@ Samples = Annotated[int, typer.Option(help="How many noisy answers to draw.")]
 def laplace(
     epsilon: Epsilon,
     sensitivity: Sensitivity = "1",
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The delta of the budget that answers share.")] = "1e-6",
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The delta of the budget that answers share.")
+    ] = "1e-6",
     value: Value = "42",
     samples: Samples = 5,
     budget: WholeBudget = None,
@@ -70,7 +81,9 @@ def laplace(
     from sordino.mechanisms.laplace import Laplace
 
     asked = _Asked.read(epsilon_of(epsilon), sensitivity, delta, value, samples, budget)
-    mechanism = Laplace.calibrated(sensitivity=asked.sensitivity, epsilon=asked.epsilon, step=asked.step)
+    mechanism = Laplace.calibrated(
+        sensitivity=asked.sensitivity, epsilon=asked.epsilon, step=asked.step
+    )
     loss = mechanism.loss(asked.sensitivity)
     title = f"Laplace noise: sensitivity {plain(asked.sensitivity)}, epsilon {plain(asked.epsilon)}"
     write_picture(loss, title, output)
@@ -91,7 +104,9 @@ def laplace(
 def gaussian(
     epsilon: Epsilon,
     sensitivity: Sensitivity = "1",
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The delta of one answer, such as 1e-6.")] = "1e-6",
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The delta of one answer, such as 1e-6.")
+    ] = "1e-6",
     value: Value = "42",
     samples: Samples = 5,
     budget: WholeBudget = None,
@@ -105,7 +120,11 @@ def gaussian(
 
     asked = _Asked.read(epsilon_of(epsilon), sensitivity, delta, value, samples, budget)
     calibrated = partial(
-        Gaussian.calibrated, sensitivity=asked.sensitivity, epsilon=asked.epsilon, delta=asked.delta, step=asked.step
+        Gaussian.calibrated,
+        sensitivity=asked.sensitivity,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        step=asked.step,
     )
     mechanism = calibrated()
     loss = mechanism.loss(asked.sensitivity)
@@ -123,7 +142,9 @@ def gaussian(
     if asked.epsilon <= 1 and asked.delta <= Fraction(1, 2):
         classic = calibrated(method="classic").scale
         ratio = float(classic / mechanism.scale)
-        rows = [("scale by the classic formula", f"{rounded_up(classic)} ({ratio:.3g} times as much)")]
+        rows = [
+            ("scale by the classic formula", f"{rounded_up(classic)} ({ratio:.3g} times as much)")
+        ]
     _show_noise(page, mechanism, asked, rows)
     show_costs(page, loss, asked.delta)
     show_attack(page, loss, "is in the table", "are not in it", "are")
@@ -146,9 +167,18 @@ class _Asked:
     budgets: tuple[Budget, ...]
 
     @staticmethod
-    def read(epsilon: Fraction, sensitivity: str, delta: str, value: str, samples: int, budget: str | None) -> _Asked:
+    def read(
+        epsilon: Fraction,
+        sensitivity: str,
+        delta: str,
+        value: str,
+        samples: int,
+        budget: str | None,
+    ) -> _Asked:
         if not 0 <= samples <= _MOST_SAMPLES:
-            raise InvalidInput(f"--samples {samples}", f"it must be 0 to {_MOST_SAMPLES:,}", "Write --samples 5.")
+            raise InvalidInput(
+                f"--samples {samples}", f"it must be 0 to {_MOST_SAMPLES:,}", "Write --samples 5."
+            )
         true = exact(value, "--value")
         if abs(true) > 10**30:
             raise InvalidInput(f"--value {value!r}", "it must be at most 1e30", "Write --value 42.")
@@ -162,13 +192,21 @@ class _Asked:
         return Fraction(1, math.lcm(self.value.denominator, self.sensitivity.denominator))
 
 
-def _show_noise(page: Page, mechanism: Additive, asked: _Asked, rows: list[tuple[str, str]]) -> None:
+def _show_noise(
+    page: Page, mechanism: Additive, asked: _Asked, rows: list[tuple[str, str]]
+) -> None:
     """The noise, the two curves of the worst pair, and some draws."""
     from sordino.answer.text_plot import curves
 
     page.heading("The noise")
     noise = [("scale", rounded_up(mechanism.scale)), *rows]
-    page.table(["", ""], [*noise, ("95 % of the answers are within", f"±{rounded_up(mechanism.interval(CONFIDENCE))}")])
+    page.table(
+        ["", ""],
+        [
+            *noise,
+            ("95 % of the answers are within", f"±{rounded_up(mechanism.interval(CONFIDENCE))}"),
+        ],
+    )
     page.heading("The answer with a person (filled) and without (o)")
     loss = mechanism.loss(asked.sensitivity)
     pair = loss.outputs()
@@ -183,7 +221,9 @@ def _show_noise(page: Page, mechanism: Additive, asked: _Asked, rows: list[tuple
         page.heading("Some answers")
         for name, value in (("with", asked.value), ("without", asked.value - asked.sensitivity)):
             drawn = mechanism.release([value] * asked.samples)
-            page.say(f"{name} the person, true value {plain(value)}: {'  '.join(f'{x:.10g}' for x in drawn)}")
+            page.say(
+                f"{name} the person, true value {plain(value)}: {'  '.join(f'{x:.10g}' for x in drawn)}"
+            )
 
 
 def _beyond(loss: Loss, epsilon: Fraction) -> float:

@@ -45,7 +45,9 @@ def _from_file(path: Path, target: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InvalidInput(repr(target), "it is not a Python file", _HINT)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # as for every other module: classes look there for what they belong to
+    sys.modules[name] = (
+        module  # as for every other module: classes look there for what they belong to
+    )
     _reach(path.parent)
     try:
         spec.loader.exec_module(module)
@@ -64,7 +66,9 @@ def _from_module(name: str, target: str) -> ModuleType:
             raise _failed(name, error) from None
         rule = f"there is no module {error.name}"
         raise InvalidInput(
-            repr(target), rule, f"{_HINT} Modules are found in this folder and in what is installed."
+            repr(target),
+            rule,
+            f"{_HINT} Modules are found in this folder and in what is installed.",
         ) from None
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from None
@@ -81,11 +85,17 @@ def _failed(place: str, error: BaseException, path: Path | None = None) -> Inval
     line = _line(error, path)
     where = f" (line {line})" if line else ""
     if isinstance(error, SyntaxError):
-        return InvalidInput(repr(place), f"it is not valid Python: {error.msg}{where}", "Correct it and try again.")
+        return InvalidInput(
+            repr(place), f"it is not valid Python: {error.msg}{where}", "Correct it and try again."
+        )
     told = " ".join(str(error).split())
-    rule = f"it fails when it is imported: {type(error).__name__}{f': {told}' if told else ''}{where}"
+    rule = (
+        f"it fails when it is imported: {type(error).__name__}{f': {told}' if told else ''}{where}"
+    )
     return InvalidInput(
-        repr(place), rule, "It must be importable; guard what should not run then by __name__ == '__main__'."
+        repr(place),
+        rule,
+        "It must be importable; guard what should not run then by __name__ == '__main__'.",
     )
 
 
@@ -108,5 +118,11 @@ def _no_such(target: str, name: str, where: Any) -> InvalidInput:
         else []
     )
     close = get_close_matches(name, known, 1)
-    hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(known[:6])}." if known else "It has no functions."
+    hint = (
+        f"Did you mean {close[0]}?"
+        if close
+        else f"It has {', '.join(known[:6])}."
+        if known
+        else "It has no functions."
+    )
     return InvalidInput(repr(target), f"there is no {name} in it", hint)

@@ -21,20 +21,38 @@ SCHEMA = "sordino.schema.json"
 
 def init(
     sources: Annotated[
-        list[str], typer.Argument(metavar="DATA...", help="Parquet, CSV or DuckDB files, or postgresql://..., or spark.")
+        list[str],
+        typer.Argument(
+            metavar="DATA...", help="Parquet, CSV or DuckDB files, or postgresql://..., or spark."
+        ),
     ],
     public: Annotated[
-        list[str] | None, typer.Option("--public", metavar="FILE", help="A file that everybody may see. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--public", metavar="FILE", help="A file that everybody may see. May be repeated."
+        ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - is standard output.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write it; - is standard output."
+        ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Of a database only this table, such as clinic.visits.")
+        str | None,
+        typer.Option(
+            "--table", metavar="NAME", help="Of a database only this table, such as clinic.visits."
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a declaration that is there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a declaration that is there.")
+    ] = False,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Write the schema for editors beside it, and let the declaration name it.")
+        bool,
+        typer.Option(
+            "--schema",
+            help="Write the schema for editors beside it, and let the declaration name it.",
+        ),
     ] = False,
 ) -> None:
     """Write a declaration to fill in, from the names and types of the columns; no value is read.
@@ -53,7 +71,9 @@ def init(
     target = Path(output or f"{name}.toml")
     if target.exists() and not force:
         rule = "it exists already, and may hold what you have filled in"
-        raise InvalidInput(repr(str(target)), rule, "Choose another --output, or add --force to replace it.")
+        raise InvalidInput(
+            repr(str(target)), rule, "Choose another --output, or add --force to replace it."
+        )
     if target.exists():
         _replace(sources, target, table, public)
     else:
@@ -86,7 +106,9 @@ def _replace(sources: list[str], target: Path, table: str | None, public: list[s
         aside.replace(target)
     except OSError as error:
         raise InvalidInput(
-            repr(str(target)), f"it cannot be written ({error.strerror})", "Choose another --output."
+            repr(str(target)),
+            f"it cannot be written ({error.strerror})",
+            "Choose another --output.",
         ) from None
     finally:
         aside.unlink(missing_ok=True)

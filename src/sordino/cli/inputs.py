@@ -20,7 +20,9 @@ def read_data(text: str, option: str) -> Any:
             text = path.read_text("utf-8-sig")
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
-            raise InvalidInput(f"{option} @{path}", f"it cannot be read ({why})", "Check the path behind the @.") from None
+            raise InvalidInput(
+                f"{option} @{path}", f"it cannot be read ({why})", "Check the path behind the @."
+            ) from None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sordino.cli.arguments import Declaration, Yes
-from sordino.cli.declared import existing_ledger, ledger_place, load, opened_ledger, read_text, toml_files
+from sordino.cli.declared import (
+    existing_ledger,
+    ledger_place,
+    load,
+    opened_ledger,
+    read_text,
+    toml_files,
+)
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_text
 from sordino.cli.streams import confirmed, note, prose, warn
@@ -23,18 +30,26 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Verify the ledger, export it, or take an anchor of it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Verify the ledger, export it, or take an anchor of it.", no_args_is_help=True
+)
 
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+]
 
 
 @app.command()
 def verify(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A declaration, or an export as .jsonl.", autocompletion=toml_files)
+        str,
+        typer.Argument(
+            metavar="FILE", help="A declaration, or an export as .jsonl.", autocompletion=toml_files
+        ),
     ],
     anchor: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An anchor kept elsewhere: its file, or its text.")
+        str | None,
+        typer.Option(metavar="FILE", help="An anchor kept elsewhere: its file, or its text."),
     ] = None,
 ) -> None:
     """Check that every entry and every answer is what was written. Exit code 6 if not.
@@ -56,9 +71,13 @@ def verify(
     if kept is not None:
         prose(f"It continues the anchor, which was taken at entry {kept.count:,}.")
     elif exported:
-        prose("Whether its last entries were cut off can only be told with an anchor: --anchor visits.anchor")
+        prose(
+            "Whether its last entries were cut off can only be told with an anchor: --anchor visits.anchor"
+        )
     else:
-        prose("An anchor kept elsewhere would also show whether an older copy was put back: sordino ledger anchor --help")
+        prose(
+            "An anchor kept elsewhere would also show whether an older copy was put back: sordino ledger anchor --help"
+        )
 
 
 @app.command()
@@ -87,7 +106,9 @@ def anchor(file: Declaration, output: Output = None) -> None:
     with opened_ledger(dataset) as ledger:
         end = ledger.anchor()
     write_text(f"{end.to_json()}\n", output)
-    note("Keep it where whoever can write the ledger cannot: in a mail, a minute book, another machine.")
+    note(
+        "Keep it where whoever can write the ledger cannot: in a mail, a minute book, another machine."
+    )
 
 
 @app.command()
@@ -101,10 +122,14 @@ def accept(file: Declaration, yes: Yes = False) -> None:
     dataset = load(file)
     refused = _refusal(dataset)
     if refused is None:
-        prose("There is nothing to accept: the ledger is the one that this machine knows, or there is none yet.")
+        prose(
+            "There is nothing to accept: the ledger is the one that this machine knows, or there is none yet."
+        )
         return
     note(str(refused))
-    note(f"\n{_meaning(refused, ledger_place(dataset))} The acceptance is recorded in the ledger.\n")
+    note(
+        f"\n{_meaning(refused, ledger_place(dataset))} The acceptance is recorded in the ledger.\n"
+    )
     if not confirmed("Accept the ledger as it is now?", yes=yes):
         prose("Nothing was changed.")
         return
@@ -119,7 +144,9 @@ def _verified(dataset: Dataset, anchor: Anchor | None) -> tuple[str, Verdict]:
     place = ledger_place(dataset)
     if not place.exists():
         existing_ledger(dataset)  # says that it is gone if one was seen here
-        raise LedgerUnavailable(place.shown, "there is none yet", "It is made when the first question is asked.")
+        raise LedgerUnavailable(
+            place.shown, "there is none yet", "It is made when the first question is asked."
+        )
     try:
         store = place.open()
     except LedgerDamaged as error:
@@ -143,7 +170,9 @@ def _verified_export(path: Path, anchor: Anchor | None) -> tuple[str, Verdict]:
 
     text = read_text(path, "an export of a ledger")
     lines = text.removesuffix("\n").split("\n") if text else []
-    return str(path), verify_rows([Row(i, line, digest(line)) for i, line in enumerate(lines, start=1)], anchor)
+    return str(path), verify_rows(
+        [Row(i, line, digest(line)) for i, line in enumerate(lines, start=1)], anchor
+    )
 
 
 def _refusal(dataset: Dataset) -> LedgerError | None:
@@ -179,7 +208,9 @@ def _meaning(refused: LedgerError, place: Place) -> str:
 def _anchor(text: str) -> Anchor:
     from sordino.ledger.anchor import Anchor
 
-    return Anchor.from_json(text if text.lstrip().startswith("{") else read_text(Path(text), "an anchor"))
+    return Anchor.from_json(
+        text if text.lstrip().startswith("{") else read_text(Path(text), "an anchor")
+    )
 
 
 def _count(number: int, one: str, more: str = "") -> str:

@@ -31,41 +31,82 @@ def marginals(
     file: Declaration,
     column: Annotated[
         list[str],
-        typer.Option("--column", "-c", metavar="NAME", help="A column, or decade=BUCKET(age, 10). Repeat it for each."),
+        typer.Option(
+            "--column",
+            "-c",
+            metavar="NAME",
+            help="A column, or decade=BUCKET(age, 10). Repeat it for each.",
+        ),
     ],
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What all tables together may cost.")],
-    ways: Annotated[int | None, typer.Option(help="All tables of this many columns. Default: 2.")] = None,
+    epsilon: Annotated[
+        str, typer.Option(metavar="NUMBER", help="What all tables together may cost.")
+    ],
+    ways: Annotated[
+        int | None, typer.Option(help="All tables of this many columns. Default: 2.")
+    ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="NAMES", help='Or one table, such as "age,sex"; the total is "". May be repeated.'),
+        typer.Option(
+            "--by",
+            metavar="NAMES",
+            help='Or one table, such as "age,sex"; the total is "". May be repeated.',
+        ),
     ] = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Option("--range", metavar="NAME", help="Ranges of this column are asked for. May be repeated."),
+        typer.Option(
+            "--range", metavar="NAME", help="Ranges of this column are asked for. May be repeated."
+        ),
     ] = None,
     summed: Annotated[
-        str | None, typer.Option("--sum", metavar="VALUE", help="Sum this column or expression in place of counting rows.")
+        str | None,
+        typer.Option(
+            "--sum",
+            metavar="VALUE",
+            help="Sum this column or expression in place of counting rows.",
+        ),
     ] = None,
-    where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")] = None,
-    confidence: Annotated[str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")] = "0.95",
-    max_rows: Annotated[int | None, typer.Option(help="How many rows of one person count, in all tables together.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")
+    ] = None,
+    confidence: Annotated[
+        str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")
+    ] = "0.95",
+    max_rows: Annotated[
+        int | None, typer.Option(help="How many rows of one person count, in all tables together.")
+    ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="All cells, a line each: .parquet, .csv or .json."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="All cells, a line each: .parquet, .csv or .json.",
+        ),
     ] = None,
     analyst: Analyst = None,
     request_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same tables for free.")
+        str | None,
+        typer.Option(
+            metavar="ID", help="A name of your own: asked again, it gives the same tables for free."
+        ),
     ] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Show the price and the errors; nothing is charged.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show the price and the errors; nothing is charged.")
+    ] = False,
 ) -> None:
     """Count rows, or sum a column, in many tables at once: totals of one table are the totals of all others.
 
     Example: sordino marginals visits.toml -c ward -c "decade=BUCKET(age, 10)" -c sex --ways 2 --epsilon 0.5
     """
     columns = columns_of(column)
-    asked: dict[str, Any] = {"epsilon": exact(epsilon, "--epsilon"), "confidence": exact(confidence, "--confidence")}
+    asked: dict[str, Any] = {
+        "epsilon": exact(epsilon, "--epsilon"),
+        "confidence": exact(confidence, "--confidence"),
+    }
     if by:
         asked["tables"] = [[name.strip() for name in one.split(",") if name.strip()] for one in by]
         if ways is not None:
@@ -78,7 +119,9 @@ def marginals(
     dataset = load(file)
     if output is not None and Path(output).suffix.lower() not in _ENDINGS:
         rule = f"tables are written to a file that ends in {', '.join(_ENDINGS)}"
-        raise InvalidInput(f"--output {output!r}", rule, "Write --output tables.parquet. Nothing was charged.")
+        raise InvalidInput(
+            f"--output {output!r}", rule, "Write --output tables.parquet. Nothing was charged."
+        )
     check_target(output, "--output", dataset)
     if preview:
         from sordino.workloads.plan import plan_workload
@@ -115,7 +158,11 @@ def columns_of(given: list[str]) -> dict[str, Any]:
         name = name.strip()
         if not name or name in found or (equals and not expression.strip()):
             rule = "each column has a name of its own"
-            raise InvalidInput(f"--column {one!r}", rule, 'Write --column ward, or --column "decade=BUCKET(age, 10)".')
+            raise InvalidInput(
+                f"--column {one!r}",
+                rule,
+                'Write --column ward, or --column "decade=BUCKET(age, 10)".',
+            )
         found[name] = term_of(expression) if equals else col(name)
     return found
 
@@ -139,10 +186,16 @@ def rendered(found: Marginals, ending: str) -> bytes:
     tables = []
     for table in found:
         cells = table.to_answer(number).to_arrow()
-        tables.append(cells.add_column(0, place, pa.array([", ".join(table.names)] * cells.num_rows, pa.string())))
+        tables.append(
+            cells.add_column(
+                0, place, pa.array([", ".join(table.names)] * cells.num_rows, pa.string())
+            )
+        )
     rows = pa.concat_tables(tables, promote_options="default")
     numbers = tables[0].column_names[-3:]
-    rows = rows.select([place, *(name for name in found.names if name in rows.column_names), *numbers])
+    rows = rows.select(
+        [place, *(name for name in found.names if name in rows.column_names), *numbers]
+    )
     if ending == ".json":
         return f"{json.dumps(rows.to_pylist(), ensure_ascii=False, default=str)}\n".encode()
     file = io.BytesIO()

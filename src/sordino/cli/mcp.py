@@ -28,7 +28,10 @@ def mcp(
     file: Declaration,
     analyst: Analyst = None,
     cap: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="What one question may cost, for a declaration of your own.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="What one question may cost, for a declaration of your own."
+        ),
     ] = None,
 ) -> None:
     """Give an agent tools to preview and ask, over standard input and output (MCP).
@@ -56,7 +59,9 @@ def mcp(
 
 
 def _no_cap() -> Fraction:
-    raise InvalidInput("no --cap", "an agent asks within a cap for each question", "Write --cap 0.1.")
+    raise InvalidInput(
+        "no --cap", "an agent asks within a cap for each question", "Write --cap 0.1."
+    )
 
 
 def _own_session(file: str, analyst: str | None) -> Session:
@@ -68,7 +73,9 @@ def _own_session(file: str, analyst: str | None) -> Session:
         session.close()
         value = "no --analyst" if analyst is None else f"--analyst {analyst!r}"
         rule = "an agent asks within a sub-budget of its own"
-        raise InvalidInput(value, rule, "Give it one: sordino budget allot visits.toml agent --epsilon 0.5.")
+        raise InvalidInput(
+            value, rule, "Give it one: sordino budget allot visits.toml agent --epsilon 0.5."
+        )
     return session
 
 
@@ -80,12 +87,22 @@ class RemoteDesk:
 
     async def datasets(self) -> JSON:
         """The one dataset of this session."""
-        return {"datasets": [{"name": self._session.name, "tables": list(await _aside(lambda: self._session.tables))}]}
+        return {
+            "datasets": [
+                {
+                    "name": self._session.name,
+                    "tables": list(await _aside(lambda: self._session.tables)),
+                }
+            ]
+        }
 
     async def describe(self, dataset: str) -> JSON:
         """Tables and columns."""
         self._expect(dataset)
-        return {"name": dataset, "tables": list((await _aside(lambda: self._session.tables)).values())}
+        return {
+            "name": dataset,
+            "tables": list((await _aside(lambda: self._session.tables)).values()),
+        }
 
     async def preview(self, dataset: str, sql: str, offer: dict[str, JSON]) -> JSON:
         """The price, and the errors to expect."""
@@ -94,7 +111,9 @@ class RemoteDesk:
         plan = await _aside(lambda: self._session.preview(sql, **given))
         return {key: value for key, value in plan.facts.items() if key not in ("sql", "details")}
 
-    async def ask(self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None) -> JSON:
+    async def ask(
+        self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None
+    ) -> JSON:
         """The answer."""
         self._expect(dataset)
         given: dict[str, Any] = offer
@@ -109,7 +128,11 @@ class RemoteDesk:
 
     def _expect(self, dataset: str) -> None:
         if dataset != self._session.name:
-            raise InvalidInput(f"dataset {dataset!r}", f"this session is about {self._session.name}", "Name that one.")
+            raise InvalidInput(
+                f"dataset {dataset!r}",
+                f"this session is about {self._session.name}",
+                "Name that one.",
+            )
 
 
 class LocalDesk:
@@ -129,16 +152,26 @@ class LocalDesk:
         from sordino.server.web.desk import table_view
 
         self._expect(dataset)
-        return {"name": dataset, "tables": [table_view(table) for table in self._session.dataset.tables.values()]}
+        return {
+            "name": dataset,
+            "tables": [table_view(table) for table in self._session.dataset.tables.values()],
+        }
 
     async def preview(self, dataset: str, sql: str, offer: dict[str, JSON]) -> JSON:
         """The price, and the errors to expect."""
         self._expect(dataset)
         plan = await _aside(lambda: self._session.preview(sql, **_read(offer)))
         beyond = plan.epsilon > self._cap
-        return {"epsilon": str(plan.epsilon), "errors": dict(plan.errors()), "text": str(plan), "beyond_cap": beyond}
+        return {
+            "epsilon": str(plan.epsilon),
+            "errors": dict(plan.errors()),
+            "text": str(plan),
+            "beyond_cap": beyond,
+        }
 
-    async def ask(self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None) -> JSON:
+    async def ask(
+        self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None
+    ) -> JSON:
         """The answer."""
         from sordino.server.accounts.policy import Caps, over_cap
 
@@ -156,11 +189,16 @@ class LocalDesk:
         from sordino.server.web.desk import meter_view
 
         self._expect(dataset)
-        return {**meter_view(self._session.ledger.meter(self._session.analyst)), "per_question": str(self._cap)}
+        return {
+            **meter_view(self._session.ledger.meter(self._session.analyst)),
+            "per_question": str(self._cap),
+        }
 
     def _expect(self, dataset: str) -> None:
         if dataset != self._name:
-            raise InvalidInput(f"dataset {dataset!r}", f"this session is about {self._name}", "Name that one.")
+            raise InvalidInput(
+                f"dataset {dataset!r}", f"this session is about {self._name}", "Name that one."
+            )
 
 
 async def _aside(call: Callable[[], T]) -> T:

@@ -10,7 +10,17 @@ from fractions import Fraction
 from sordino.errors import InvalidInput
 from sordino.privacy.typed_numbers import as_typed, exact
 
-__all__ = ["as_typed", "digits_below", "exact", "positive", "rounded_down", "rounded_up", "share", "tiny", "whole"]
+__all__ = [
+    "as_typed",
+    "digits_below",
+    "exact",
+    "positive",
+    "rounded_down",
+    "rounded_up",
+    "share",
+    "tiny",
+    "whole",
+]
 
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
 _SMALLEST = Fraction(1, 10**12)
@@ -49,8 +59,16 @@ def positive(text: str, option: str) -> Fraction:
     """The number that was typed, if it is greater than zero and of a size that means something."""
     value = exact(text, option)
     if not _SMALLEST <= value <= 1 / _SMALLEST:
-        rule = "it must be greater than zero" if value <= 0 else "it is too small or too large to mean anything here"
-        raise InvalidInput(f"{option} {text!r}", rule, f"Write {option} 0.5, or another number between 1e-12 and 1e+12.")
+        rule = (
+            "it must be greater than zero"
+            if value <= 0
+            else "it is too small or too large to mean anything here"
+        )
+        raise InvalidInput(
+            f"{option} {text!r}",
+            rule,
+            f"Write {option} 0.5, or another number between 1e-12 and 1e+12.",
+        )
     return value
 
 
@@ -58,7 +76,11 @@ def tiny(text: str, option: str) -> Fraction:
     """The delta that was typed: zero, or a probability below one that is not absurdly small."""
     value = exact(text, option)
     if value and not Fraction(1, 10**100) <= value < 1:
-        raise InvalidInput(f"{option} {text!r}", "it must be 0, or at least 1e-100 and below 1", f"Write {option} 1e-6.")
+        raise InvalidInput(
+            f"{option} {text!r}",
+            "it must be 0, or at least 1e-100 and below 1",
+            f"Write {option} 1e-6.",
+        )
     return value
 
 

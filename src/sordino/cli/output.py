@@ -34,7 +34,13 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
-_ENDINGS = {".csv": Format.csv, ".json": Format.json, ".parquet": Format.parquet, ".txt": Format.table, "": Format.table}
+_ENDINGS = {
+    ".csv": Format.csv,
+    ".json": Format.json,
+    ".parquet": Format.parquet,
+    ".txt": Format.table,
+    "": Format.table,
+}
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 
 
@@ -42,15 +48,23 @@ def chosen(format_: Format | None, output: str | None) -> Format:
     """The format that was asked for, or that the ending of the file means; refused where it would fill the screen."""
     ending = "" if output is None else Path(output).suffix.lower()
     if format_ is None and ending not in _ENDINGS:
-        rule = f"without --format the ending says how to write it: {', '.join(filter(None, _ENDINGS))}"
+        rule = (
+            f"without --format the ending says how to write it: {', '.join(filter(None, _ENDINGS))}"
+        )
         excel = " Spreadsheets open .csv." if ending in _SPREADSHEETS else ""
-        raise InvalidInput(f"--output {output!r}", rule, f"Write --output answer.csv.{excel} Nothing was charged.")
+        raise InvalidInput(
+            f"--output {output!r}", rule, f"Write --output answer.csv.{excel} Nothing was charged."
+        )
     known = format_ or _ENDINGS[ending]
     if output is None and known is Format.parquet and is_terminal(sys.stdout):
         rule = "Parquet is not for the eye"
-        raise InvalidInput("--format parquet", rule, "Add --output answer.parquet, or write to a pipe or a file.")
+        raise InvalidInput(
+            "--format parquet", rule, "Add --output answer.parquet, or write to a pipe or a file."
+        )
     if output is None and sys.stdout is None:
-        raise InvalidInput("a closed standard output", "the answer has nowhere to go", "Add --output answer.csv.")
+        raise InvalidInput(
+            "a closed standard output", "the answer has nowhere to go", "Add --output answer.csv."
+        )
     return known
 
 
@@ -88,7 +102,11 @@ def check_target(path: str | None, option: str, dataset: Dataset | None) -> None
     if path is None:
         return
     if "\0" in path:
-        raise InvalidInput(f"{option} {path!r}", "it is not the path of a file", "Choose another file. Nothing was charged.")
+        raise InvalidInput(
+            f"{option} {path!r}",
+            "it is not the path of a file",
+            "Choose another file. Nothing was charged.",
+        )
     target, fault = Path(path).resolve(), ""
     if len(os.fsencode(target.name)) > _LONGEST_NAME:
         fault = "its name is too long"

@@ -22,7 +22,14 @@ _NARROWEST, _WIDEST, _PIPE = 40, 140, 1000
 _GAP = 2
 """Between columns."""
 _ASCII = str.maketrans(
-    {**dict.fromkeys("▁▂▃▏▎▍", " "), **dict.fromkeys("▄▅▆▇█▌▋▊▉", "#"), "▒": ":", "─": "-", "┬": "+", "±": "+/-"}
+    {
+        **dict.fromkeys("▁▂▃▏▎▍", " "),
+        **dict.fromkeys("▄▅▆▇█▌▋▊▉", "#"),
+        "▒": ":",
+        "─": "-",
+        "┬": "+",
+        "±": "+/-",
+    }
 )
 
 
@@ -67,7 +74,9 @@ class Page:
             text.highlight_regex(r"\A\w+", first_word)
         self._put(text)
 
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    def table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
+    ) -> None:
         """Aligned columns; the first `left` to the left, the others to the right.
 
         Cells are broken between words where there is little room; where even that is too wide, each row is a block of
@@ -78,22 +87,37 @@ class Page:
 
         headings, *rows = ([visible(cell) for cell in row] for row in (headings, *rows))
         widths = _widths([headings, *rows], left, self._room)
-        if sum(widths) + _GAP * (len(widths) - 1) > self._room and _longest_word([headings, *rows]) < self._room - _GAP:
+        if (
+            sum(widths) + _GAP * (len(widths) - 1) > self._room
+            and _longest_word([headings, *rows]) < self._room - _GAP
+        ):
             for row in rows:
                 self._block(headings, row)
             return
         headings, *rows = (_broken(row, widths, left) for row in (headings, *rows))
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+            header_style="bold",
+        )
         table.show_header = any(headings)
         for i, name in enumerate(headings):
-            table.add_column(name, justify="left" if i < left else "right", no_wrap=i < left, overflow="fold")
+            table.add_column(
+                name, justify="left" if i < left else "right", no_wrap=i < left, overflow="fold"
+            )
         for row in rows:
             table.add_row(*row)
         self._put(table)
 
     def _block(self, headings: Sequence[str], row: Sequence[str]) -> None:
         """One row of a table that is too wide, a line for each cell."""
-        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(headings, row, strict=True) if cell]
+        cells = [
+            f"{name}: {cell}" if name else cell
+            for name, cell in zip(headings, row, strict=True)
+            if cell
+        ]
         lines = [cell if i == 0 else "  " + cell for i, cell in enumerate(cells)]
         self._put("\n".join(_filled(line, self._room, "    ") for line in lines))
 
@@ -104,13 +128,22 @@ class Page:
 
     def _wrapped(self, text: str) -> str:
         hanging = "  " if text.startswith("- ") else ""
-        return textwrap.fill(text, self.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+        return textwrap.fill(
+            text,
+            self.width,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _widths(table: Sequence[Sequence[str]], left: int, room: int) -> list[int]:
     """How wide each column is: as wide as it wants or, if that is more than there is room for, as its words allow."""
     wanted = [max(map(len, column)) for column in zip(*table, strict=True)]
-    least = [_longest_word([column]) + (_GAP if i < left else 0) for i, column in enumerate(zip(*table, strict=True))]
+    least = [
+        _longest_word([column]) + (_GAP if i < left else 0)
+        for i, column in enumerate(zip(*table, strict=True))
+    ]
     while sum(wanted) + _GAP * (len(wanted) - 1) > room:
         free = [i for i in range(len(wanted)) if wanted[i] > least[i]]
         if not free:
@@ -126,12 +159,17 @@ def _longest_word(table: Sequence[Sequence[str]]) -> int:
 def _broken(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
     """Cells in lines of these widths; what goes on is indented in columns to the left."""
     cells = enumerate(zip(row, widths, strict=True))
-    return [_filled(cell, room, " " * _GAP if i < left else "") if len(cell) > room else cell for i, (cell, room) in cells]
+    return [
+        _filled(cell, room, " " * _GAP if i < left else "") if len(cell) > room else cell
+        for i, (cell, room) in cells
+    ]
 
 
 def _filled(text: str, room: int, indent: str) -> str:
     """Lines broken between words."""
-    lines = textwrap.fill(_glued(text), room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.fill(
+        _glued(text), room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
     return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 

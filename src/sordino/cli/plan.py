@@ -84,14 +84,29 @@ class Offer:
 
 
 def plan(
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon of the whole budget.")],
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The delta of the whole budget.")] = "1e-6",
-    queries: Annotated[int | None, typer.Option(help="How many questions: what may each have?")] = None,
-    each: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon of each question: how many fit?")] = None,
+    epsilon: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The epsilon of the whole budget.")
+    ],
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The delta of the whole budget.")
+    ] = "1e-6",
+    queries: Annotated[
+        int | None, typer.Option(help="How many questions: what may each have?")
+    ] = None,
+    each: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="The epsilon of each question: how many fit?"),
+    ] = None,
     mechanism: Annotated[Noise, typer.Option(help="The noise to plan with.")] = Noise.both,
-    sensitivity: Annotated[str, typer.Option(metavar="NUMBER", help="How far one person moves an answer.")] = "1",
-    rows: Annotated[int | None, typer.Option(help="Also show the error as a share of this many rows.")] = None,
-    format_: Annotated[Format, typer.Option("--format", help="A table for the eye, or JSON.")] = Format.table,
+    sensitivity: Annotated[
+        str, typer.Option(metavar="NUMBER", help="How far one person moves an answer.")
+    ] = "1",
+    rows: Annotated[
+        int | None, typer.Option(help="Also show the error as a share of this many rows.")
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="A table for the eye, or JSON.")
+    ] = Format.table,
 ) -> None:
     """Plan a budget: what each of N questions may have (--queries), or how many questions fit (--each).
 
@@ -101,14 +116,22 @@ def plan(
 
     if (queries is None) == (each is None):
         value = "neither --queries nor --each" if queries is None else "both --queries and --each"
-        raise InvalidInput(value, "a plan starts from one of them", "Write --queries 100, or --each 0.1.")
+        raise InvalidInput(
+            value, "a plan starts from one of them", "Write --queries 100, or --each 0.1."
+        )
     budget = Budget(positive(epsilon, "--epsilon"), tiny(delta, "--delta"))
     moved = positive(sensitivity, "--sensitivity")
     if rows is not None and rows < 1:
-        raise InvalidInput(f"--rows {rows}", "there must be at least one row", "Write --rows 200000.")
+        raise InvalidInput(
+            f"--rows {rows}", "there must be at least one row", "Write --rows 200000."
+        )
     kinds = _kinds(mechanism, budget)
     if queries is not None:
-        title = f"What each of {queries:,} questions may have" if queries != 1 else "What one question may have"
+        title = (
+            f"What each of {queries:,} questions may have"
+            if queries != 1
+            else "What one question may have"
+        )
         offers = each_of(queries, budget, moved, kinds)
     else:
         alone = positive(each or "", "--each")
@@ -120,17 +143,27 @@ def plan(
         _print_table(title, budget, offers, rows, counting=queries is None)
 
 
-def each_of(queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
+def each_of(
+    queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]
+) -> list[Offer]:
     """What each of this many questions may have: for each noise by basic composition, by the ledger, as a fixed list."""
     from sordino.accounting.filters import TwoMeterFilter
 
     if not 1 <= queries <= _MOST_QUERIES:
-        raise InvalidInput(f"--queries {queries}", f"it must be 1 to {_MOST_QUERIES:,}", "Write --queries 100.")
+        raise InvalidInput(
+            f"--queries {queries}", f"it must be 1 to {_MOST_QUERIES:,}", "Write --queries 100."
+        )
     made = {"laplace": _laplace_offers, "gaussian": _gaussian_offers}
-    return [offer for kind in kinds for offer in made[kind](TwoMeterFilter(budget), queries, sensitivity)]
+    return [
+        offer
+        for kind in kinds
+        for offer in made[kind](TwoMeterFilter(budget), queries, sensitivity)
+    ]
 
 
-def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
+def how_many(
+    each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]
+) -> list[Offer]:
     """How many questions fit that are (each, 0)-private with Laplace or (each, delta)-private with Gaussian noise."""
     from sordino.mechanisms.gaussian import Gaussian
     from sordino.mechanisms.laplace import Laplace
@@ -177,7 +210,11 @@ def _charge(loss: Loss) -> Charge:
 
 def _kinds(mechanism: Noise, budget: Budget) -> list[str]:
     if mechanism is Noise.gaussian and not budget.delta:
-        raise InvalidInput("--delta 0", "Gaussian noise needs a delta above 0", "Write --delta 1e-6, or use Laplace noise.")
+        raise InvalidInput(
+            "--delta 0",
+            "Gaussian noise needs a delta above 0",
+            "Write --delta 1e-6, or use Laplace noise.",
+        )
     if mechanism is Noise.both:
         return ["laplace", "gaussian"] if budget.delta else ["laplace"]
     return [mechanism.value]
@@ -189,11 +226,19 @@ def _laplace_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction) 
     from sordino.privacy.loss import LaplaceLoss
 
     basic = digits_below(meter.budget.epsilon / queries)
-    metered = _largest(lambda e: meter.fits(Charge.of(LaplaceLoss(e))) >= queries, basic, meter.budget.epsilon)
+    metered = _largest(
+        lambda e: meter.fits(Charge.of(LaplaceLoss(e))) >= queries, basic, meter.budget.epsilon
+    )
     fixed = _fixed_epsilon(meter.budget, queries, metered)
     step = Fraction(1, sensitivity.denominator)
     return [
-        Offer(way, queries, each, Fraction(0), Laplace.calibrated(sensitivity=sensitivity, epsilon=each, step=step))
+        Offer(
+            way,
+            queries,
+            each,
+            Fraction(0),
+            Laplace.calibrated(sensitivity=sensitivity, epsilon=each, step=step),
+        )
         for way, each in ((BASIC, basic), (LEDGER, metered), (FIXED, fixed))
         if each is not None
     ]
@@ -208,10 +253,14 @@ def _gaussian_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction)
     part, share = digits_below(meter.budget.epsilon / queries), delta / queries
     basic = Gaussian.calibrated(sensitivity=sensitivity, epsilon=part, delta=share, step=step)
     mu = _root_below((meter.caps.mu_squared or Fraction(0)) / queries)
-    alone = max(digits_below(GaussianLoss(mu).epsilon(delta)), Fraction(0))  # 0: so little that delta covers it
+    alone = max(
+        digits_below(GaussianLoss(mu).epsilon(delta)), Fraction(0)
+    )  # 0: so little that delta covers it
     scale = sensitivity / mu
     if alone:
-        scale = max(scale, Gaussian.calibrated(sensitivity=sensitivity, epsilon=alone, delta=delta).scale)
+        scale = max(
+            scale, Gaussian.calibrated(sensitivity=sensitivity, epsilon=alone, delta=delta).scale
+        )
     return [
         Offer(BASIC, queries, part, share, basic),
         *(Offer(way, queries, alone, delta, Gaussian(scale, step)) for way in (LEDGER, FIXED)),
@@ -265,7 +314,14 @@ def _basic_count(loss: Loss, budget: Budget) -> int:
     """How many releases fit if each has an equal share of delta and their epsilons are added."""
     if not budget.delta:
         return 0
-    return _most(lambda count: count * max(0.0, loss.epsilon(budget.delta / count)) <= budget.epsilon, 0, 2**60) or 0
+    return (
+        _most(
+            lambda count: count * max(0.0, loss.epsilon(budget.delta / count)) <= budget.epsilon,
+            0,
+            2**60,
+        )
+        or 0
+    )
 
 
 def _most(good: Callable[[int], bool], start: int, reach: int) -> int | None:
@@ -291,23 +347,44 @@ def _print_json(budget: Budget, offers: Sequence[Offer], rows: int | None) -> No
 
     ways: list[dict[str, Any]] = []
     for o in offers:
-        way = {"noise": o.noise, "way": o.way, "adaptive": o.adaptive, "queries": o.queries, "epsilon": float(o.epsilon)}
+        way = {
+            "noise": o.noise,
+            "way": o.way,
+            "adaptive": o.adaptive,
+            "queries": o.queries,
+            "epsilon": float(o.epsilon),
+        }
         way |= {"delta": float(o.delta), "scale": float(o.mechanism.scale), "error": o.error}
         ways.append(way if rows is None else way | {"relative_error": o.error / rows})
     whole = {"epsilon": float(budget.epsilon), "delta": float(budget.delta)}
     typer.echo(json.dumps({"budget": whole, "ways": ways}, indent=2))
 
 
-def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int | None, *, counting: bool) -> None:
+def _print_table(
+    title: str, budget: Budget, offers: Sequence[Offer], rows: int | None, *, counting: bool
+) -> None:
     from sordino.cli.page import Page
 
     page = Page()
-    page.heading(f"{title}, with epsilon {rounded_up(budget.epsilon)} and delta {rounded_up(budget.delta)} for all together")
+    page.heading(
+        f"{title}, with epsilon {rounded_up(budget.epsilon)} and delta {rounded_up(budget.delta)} for all together"
+    )
     page.say("")
-    headings = ["noise", "added up by", "questions" if counting else "epsilon", "delta", "scale", "95 % error"]
+    headings = [
+        "noise",
+        "added up by",
+        "questions" if counting else "epsilon",
+        "delta",
+        "scale",
+        "95 % error",
+    ]
     lines = []
     for o in offers:
-        amount = ("left out" if o.queries is None else f"{o.queries:,}") if counting else rounded_up(o.epsilon)
+        amount = (
+            ("left out" if o.queries is None else f"{o.queries:,}")
+            if counting
+            else rounded_up(o.epsilon)
+        )
         numbers = [rounded_up(o.delta), rounded_up(o.mechanism.scale), f"±{rounded_up(o.error)}"]
         share = [] if rows is None else [f"{rounded_up(100 * o.error / rows, 2)} %"]
         lines.append([o.noise.title(), o.way, amount, *numbers, *share])
@@ -322,7 +399,9 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
     )
     laplace = [o for o in offers if o.noise == "laplace"]
     if laplace and not any(o.way == FIXED and o.queries is not None for o in laplace):
-        page.say("Left out: the certified sum of a fixed list of this many Laplace answers, which would take too long.")
+        page.say(
+            "Left out: the certified sum of a fixed list of this many Laplace answers, which would take too long."
+        )
     if not budget.delta:
         page.say("Without a delta epsilons can only be added, and there is no Gaussian noise.")
 

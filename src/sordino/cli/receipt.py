@@ -18,20 +18,30 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Prove that an answer was recorded, or check such a proof offline.", no_args_is_help=True)
+app = typer.Typer(
+    help="Prove that an answer was recorded, or check such a proof offline.", no_args_is_help=True
+)
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="FILE", help="An older receipt or checkpoint of the same ledger, which this continues."),
+    typer.Option(
+        "--since",
+        metavar="FILE",
+        help="An older receipt or checkpoint of the same ledger, which this continues.",
+    ),
 ]
 
 
 @app.command()
 def get(
     file: Declaration,
-    request_id: Annotated[str, typer.Argument(metavar="REQUEST_ID", help="The id that was printed with the answer.")],
+    request_id: Annotated[
+        str, typer.Argument(metavar="REQUEST_ID", help="The id that was printed with the answer.")
+    ],
     analyst: Analyst = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+    ] = None,
     since: Since = None,
 ) -> None:
     """Write the receipt of a question: its entries in the ledger, with a signed proof that they are there.
@@ -69,9 +79,17 @@ def checkpoint(file: Declaration) -> None:
 
 @app.command()
 def verify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A receipt, as `sordino receipt get` or a server wrote it.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A receipt, as `sordino receipt get` or a server wrote it."
+        ),
+    ],
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key that the owner published; by default the receipt's own.")
+        str | None,
+        typer.Option(
+            metavar="KEY", help="The key that the owner published; by default the receipt's own."
+        ),
     ] = None,
     since: Since = None,
 ) -> None:
@@ -92,16 +110,22 @@ def verify(
     for line in _told(proof):
         prose(line)
     if key is None:
-        prose(f"It was checked with its own key. Compare it with the one that the owner published: {proof.key}")
+        prose(
+            f"It was checked with its own key. Compare it with the one that the owner published: {proof.key}"
+        )
     if since is None:
-        prose("Whether the log was forked can be told with an older receipt: --since february.receipt")
+        prose(
+            "Whether the log was forked can be told with an older receipt: --since february.receipt"
+        )
 
 
 def _told(proof: Proof) -> list[str]:
     facts, number = proof.charge["facts"], proof.charge["sequence"]
     who = "" if facts["analyst"] is None else f" by {facts['analyst']}"
     offer = f" ({facts['offer']})" if facts["offer"] else ""
-    lines = [f"Entry {number:,} of {proof.checkpoint.size:,} charged{who}: {facts['question']}{offer}"]
+    lines = [
+        f"Entry {number:,} of {proof.checkpoint.size:,} charged{who}: {facts['question']}{offer}"
+    ]
     for settled in proof.entries[1:]:
         entry = settled.facts
         answered = f"holds the answer, SHA-256 {entry['facts'].get('answer')}"

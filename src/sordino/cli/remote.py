@@ -29,12 +29,21 @@ def _opened(address: str, analyst: str | None) -> RemoteSession:
 
     if analyst is not None:
         rule = "a server knows who asks by the token"
-        raise InvalidInput(f"--analyst {analyst!r}", rule, "Leave it out, and use the token of whoever asks.")
+        raise InvalidInput(
+            f"--analyst {analyst!r}", rule, "Leave it out, and use the token of whoever asks."
+        )
     return connect(address)
 
 
 def preview(
-    address: str, sql: str, offer: dict[str, Any], analyst: str | None, indent: int, *, show_sql: bool, details: bool
+    address: str,
+    sql: str,
+    offer: dict[str, Any],
+    analyst: str | None,
+    indent: int,
+    *,
+    show_sql: bool,
+    details: bool,
 ) -> None:
     """What a question would cost."""
     with _opened(address, analyst) as session:
@@ -49,10 +58,14 @@ def preview(
         say("At this price it waits for the owner's approval.")
 
 
-def preview_suggest(address: str, table: str | None, asked: dict[str, Any], analyst: str | None, indent: int) -> None:
+def preview_suggest(
+    address: str, table: str | None, asked: dict[str, Any], analyst: str | None, indent: int
+) -> None:
     """What a search for bounds would cost."""
     with _opened(address, analyst) as session:
-        say(folded(f"{session.preview_suggest(table, **asked)}\n  charged      nothing now", indent))
+        say(
+            folded(f"{session.preview_suggest(table, **asked)}\n  charged      nothing now", indent)
+        )
 
 
 def answered(address: str, analyst: str | None, ask: Callable[[Any], Paid]) -> tuple[Paid, str]:
@@ -62,7 +75,10 @@ def answered(address: str, analyst: str | None, ask: Callable[[Any], Paid]) -> t
     receipt = answer.receipt
     if receipt is None:
         return answer, "Nothing was charged."
-    return answer, f"Charged {cost_words(receipt.charge, None)} as entry {receipt.number}, unless it was answered before."
+    return (
+        answer,
+        f"Charged {cost_words(receipt.charge, None)} as entry {receipt.number}, unless it was answered before.",
+    )
 
 
 def show_budget(address: str, analyst: str | None, *, as_json: bool) -> None:
@@ -79,7 +95,9 @@ def show_budget(address: str, analyst: str | None, *, as_json: bool) -> None:
     parts = {"whole": found["whole"]} if "whole" in found else {}
     parts |= {"yours": found} if "left_share" in found else {}
     for whose, part in parts.items():
-        say(f"  {whose:<8} {100 * part['left_share']:.4g} % left of epsilon {part['epsilon']}, delta {part['delta']}")
+        say(
+            f"  {whose:<8} {100 * part['left_share']:.4g} % left of epsilon {part['epsilon']}, delta {part['delta']}"
+        )
     for word, what in (("per_question", "a question"), ("per_day", "a day")):
         if found.get(word) is not None:
             say(f"  cap      epsilon {found[word]} for {what}")

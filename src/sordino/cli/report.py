@@ -22,7 +22,9 @@ __all__ = ["account_of", "report"]
 
 def report(
     file: Declaration,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+    ] = None,
 ) -> None:
     """Write a report for the data-protection officer: what is promised, what was spent, by whom, and what proves it.
 
@@ -55,4 +57,6 @@ def account_of(dataset: Dataset, ledger: Ledger) -> Account:
     meters: dict[str | None, TwoMeterFilter] = {None: whole.meter(ledger.spent)}
     meters.update((name, ledger.meter(name)) for name in names)
     name = " and ".join(table.name for table in dataset.tables.values() if not table.public)
-    return Account(name, dataset, whole.budget, meters, charges, str(log.checkpoint()), str(log.key))
+    return Account(
+        name, dataset, whole.budget, meters, charges, str(log.checkpoint()), str(log.key)
+    )

@@ -56,7 +56,11 @@ class Filing:
         elif not os.access(target if target.exists() else target.resolve().parent, os.W_OK):
             fault = "it may not be written to"
         if fault:
-            raise InvalidInput(f"--output {output!r}", fault, "Write --output report.html, in a folder that exists.")
+            raise InvalidInput(
+                f"--output {output!r}",
+                fault,
+                "Write --output report.html, in a folder that exists.",
+            )
         return Filing(form or _ENDINGS[ending], output)
 
     def write(self, result: Report | Dossier) -> None:
@@ -64,13 +68,17 @@ class Filing:
         if self.path is not None:
             from sordino.audit.reporting.text import verdict_line
 
-            write_file(self.path, f"{self._rendered(result, _WIDTH).rstrip()}\n".encode(), "--output")
+            write_file(
+                self.path, f"{self._rendered(result, _WIDTH).rstrip()}\n".encode(), "--output"
+            )
             note(verdict_line(result))
         elif self.form is Form.text:
             from sordino.cli.page import Page
 
             page = Page()
-            page.draw(self._rendered(result, page.width), "bold green" if result.passed else "bold red")
+            page.draw(
+                self._rendered(result, page.width), "bold green" if result.passed else "bold red"
+            )
         else:
             put_text(f"{self._rendered(result, _WIDTH).rstrip()}\n")
 

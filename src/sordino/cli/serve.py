@@ -25,19 +25,30 @@ __all__ = ["lend", "serve"]
 
 
 def serve(
-    folder: Annotated[Path, typer.Argument(help="The folder of the declarations, and of serve.toml.")],
-    host: Annotated[str, typer.Option(help="The address to listen at. Default: this machine only.")] = "127.0.0.1",
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of the declarations, and of serve.toml.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="The address to listen at. Default: this machine only.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.")] = 8765,
-    tls_certificate: Annotated[Path | None, typer.Option(help="The file of a TLS certificate.")] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="The file of a TLS certificate.")
+    ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The file of its key.")] = None,
     state: Annotated[
-        Path | None, typer.Option(help="Where accounts and counts are kept; by default FOLDER/.server.")
+        Path | None,
+        typer.Option(help="Where accounts and counts are kept; by default FOLDER/.server."),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Only propose an answer_time for each dataset, from made-up rows.")
+        bool,
+        typer.Option(
+            "--calibrate", help="Only propose an answer_time for each dataset, from made-up rows."
+        ),
     ] = False,
     rows: Annotated[
-        str, typer.Option(help="How many made-up rows to calibrate with: about as many as there are.")
+        str,
+        typer.Option(help="How many made-up rows to calibrate with: about as many as there are."),
     ] = "100000",
 ) -> None:
     """Serve all datasets that a folder declares: data stay in processes of their own, and answers leave at ticks.
@@ -57,7 +68,11 @@ def serve(
     unset = [one.name for one in datasets if one.answer_time is None]
     if unset:
         rule = f"{SETTINGS} says no answer_time for {', '.join(unset)}"
-        raise InvalidInput(str(folder), rule, f"Run `sordino serve {folder} --calibrate`, and write what it proposes.")
+        raise InvalidInput(
+            str(folder),
+            rule,
+            f"Run `sordino serve {folder} --calibrate`, and write what it proposes.",
+        )
     state = state or folder / ".server"
     from sordino.server.web_process import web
 
@@ -106,7 +121,9 @@ def lend(
     from sordino.server.settings import host_names, identity_provider
     from sordino.server.supervisor import Supervisor, socket_of
 
-    sockets = Path(tempfile.mkdtemp(prefix="sordino-"))  # a short path: those of sockets have at most 107 bytes
+    sockets = Path(
+        tempfile.mkdtemp(prefix="sordino-")
+    )  # a short path: those of sockets have at most 107 bytes
     own = listening is not None
     try:
         settings = {
@@ -120,7 +137,9 @@ def lend(
         supervisor = Supervisor.over(folder, datasets, sockets, state, command, note, listening)
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: supervisor.stop())
-        note(f"Serving {', '.join(one.name for one in datasets)} at {'https' if certificate else 'http'}://{host}:{port}")
+        note(
+            f"Serving {', '.join(one.name for one in datasets)} at {'https' if certificate else 'http'}://{host}:{port}"
+        )
         supervisor.run()
     finally:
         shutil.rmtree(sockets, ignore_errors=True)

@@ -29,7 +29,10 @@ _LEAST_EPSILON, _MOST_EPSILON = Fraction(1, 10**6), 1000
 _LEAST_BUDGET, _MOST_BUDGET = Fraction(1, 10**12), 10**6
 
 WholeBudget = Annotated[
-    str | None, typer.Option("--budget", metavar="NUMBER", help="Count how many answers fit into this epsilon.")
+    str | None,
+    typer.Option(
+        "--budget", metavar="NUMBER", help="Count how many answers fit into this epsilon."
+    ),
 ]
 Output = Annotated[Path | None, typer.Option(help="Write a picture: .png, .svg, .html or .json.")]
 
@@ -48,7 +51,9 @@ def budgets(epsilon: Fraction, delta: Fraction, whole: str | None) -> tuple[Budg
     from sordino.privacy.budget import Budget
 
     unit = max(1, math.ceil(epsilon))
-    wholes = [Fraction(unit * k) for k in (1, 3, 10)] if whole is None else [exact(whole, "--budget")]
+    wholes = (
+        [Fraction(unit * k) for k in (1, 3, 10)] if whole is None else [exact(whole, "--budget")]
+    )
     if whole is not None and not _LEAST_BUDGET <= wholes[0] <= _MOST_BUDGET:
         rule = "a budget's epsilon must be between 1e-12 and 1e6"
         raise InvalidInput(as_typed("--budget", whole), rule, "Write --budget 3.")
@@ -83,22 +88,32 @@ def _views(loss: Loss, delta: Fraction) -> dict[str, str]:
     }
 
 
-def show_attack(page: Page, loss: Loss, secret: str, innocent: str, guilty: str, *, by: str = "") -> None:
+def show_attack(
+    page: Page, loss: Loss, secret: str, innocent: str, guilty: str, *, by: str = ""
+) -> None:
     """How much better one can guess a person's secret, from the trade-off curve and the largest loss."""
     page.heading(f"What an attacker gains who knows everybody else{by}")
     right = percent((1 + loss.total_variation()) / 2)
     found = percent(1 - loss.trade_off(Fraction(5, 100)))
-    page.say(f"- Guessing whether a person {secret}, at 50:50 before: right at most {right} of the time.")
-    page.say(f"- A test that falsely names 5 % of those who {innocent} finds at most {found} of those who {guilty}.")
+    page.say(
+        f"- Guessing whether a person {secret}, at 50:50 before: right at most {right} of the time."
+    )
+    page.say(
+        f"- A test that falsely names 5 % of those who {innocent} finds at most {found} of those who {guilty}."
+    )
     largest = loss.maximum()
     if math.isfinite(largest):
         even, rare = (percent(1 / (1 + (1 - p) / p * math.exp(-largest))) for p in (0.5, 0.01))
         page.say(f"- No answer raises a belief of 50 % above {even}, nor one of 1 % above {rare}.")
     else:
-        page.say("- There is no largest belief: very rare answers tell more, and delta bounds how rare they are.")
+        page.say(
+            "- There is no largest belief: very rare answers tell more, and delta bounds how rare they are."
+        )
 
 
-def show_counts(page: Page, loss: Loss, wholes: Sequence[Budget], output: Path | None, *, by: str = "") -> None:
+def show_counts(
+    page: Page, loss: Loss, wholes: Sequence[Budget], output: Path | None, *, by: str = ""
+) -> None:
     """How many answers fit into each budget; the page ends with where the picture is."""
     from sordino.cli.plan import counts
 
@@ -108,7 +123,9 @@ def show_counts(page: Page, loss: Loss, wholes: Sequence[Budget], output: Path |
         [rounded_down(budget.epsilon), plain(budget.delta), *("left out" if n is None else f"{n:,}" for n in fits.values())]
         for budget, fits in zip(wholes, found, strict=True)
     ])  # fmt: skip
-    page.say("The ledger lets questions depend on earlier answers; a fixed list must be complete before the first answer.")
+    page.say(
+        "The ledger lets questions depend on earlier answers; a fixed list must be complete before the first answer."
+    )
     if output is not None:
         page.heading(f"Picture: {output}")
 
@@ -122,7 +139,9 @@ def write_picture(loss: Loss, title: str, output: Path | None) -> None:
 
     value = as_typed("--output", str(output))
     try:
-        drawn(lambda: picture(loss, title), output)  # the loss's own name can be longer than the picture
+        drawn(
+            lambda: picture(loss, title), output
+        )  # the loss's own name can be longer than the picture
     except InvalidInput as error:
         raise InvalidInput(value, error.rule, error.hint) from None
     except OSError as error:

@@ -20,7 +20,9 @@ class ShownMeter(TwoMeterFilter):
     @property
     def caps(self) -> Remaining:
         """What each meter has at the start."""
-        mu_squared = shown_mu(self.budget.epsilon, self.free_delta) ** 2 if self.free_delta else None
+        mu_squared = (
+            shown_mu(self.budget.epsilon, self.free_delta) ** 2 if self.free_delta else None
+        )
         return Remaining(pure=self.budget.epsilon, mu_squared=mu_squared, delta=self.reserved_delta)
 
 

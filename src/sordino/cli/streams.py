@@ -63,7 +63,9 @@ def put(data: bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         rule = f"it cannot be written to ({error.strerror})"
-        raise InvalidInput("standard output", rule, "Check the disk, or write to a file with --output.") from None
+        raise InvalidInput(
+            "standard output", rule, "Check the disk, or write to a file with --output."
+        ) from None
 
 
 def say(text: str = "") -> None:
@@ -124,17 +126,25 @@ def _tell(prefix: str, text: str, indent: int = 0) -> None:
         line = "\n".join(_broken(part, width(), " " * indent) for part in line.split("\n"))
     encoding = sys.stderr.encoding
     with contextlib.suppress(OSError):  # nobody can be told that nobody can be told
-        print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+        print(
+            line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True
+        )
 
 
 def _broken(line: str, room: int, indent: str = "") -> str:
     if len(line) <= room:
         return line
-    wrapped = textwrap.wrap(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    wrapped = textwrap.wrap(
+        line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
     return "\n".join(wrapped)
 
 
 def _coloured(word: str, colour: int) -> str:
-    if not is_terminal(sys.stderr) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if (
+        not is_terminal(sys.stderr)
+        or os.environ.get("NO_COLOR")
+        or os.environ.get("TERM") == "dumb"
+    ):
         return word
     return f"\x1b[{colour}m{word}\x1b[0m"

@@ -48,12 +48,25 @@ _HONEST = Fraction(1, 4)
 
 
 def randomized_response(
-    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon of one person's answer.")] = None,
-    truth: Annotated[str | None, typer.Option(metavar="NUMBER", help="Or the probability of a true answer: 3/4.")] = None,
-    categories: Annotated[str, typer.Option(metavar="INTEGER", help="How many answers there are to choose from.")] = "2",
-    persons: Annotated[str, typer.Option(metavar="INTEGER", help="How many persons will answer.")] = "1000",
-    error: Annotated[str, typer.Option(metavar="NUMBER", help="Count how many answers keep this error: 0.01, 1%.")] = "0.01",
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The delta of the budget that answers share.")] = "1e-6",
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="The epsilon of one person's answer.")
+    ] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Or the probability of a true answer: 3/4.")
+    ] = None,
+    categories: Annotated[
+        str, typer.Option(metavar="INTEGER", help="How many answers there are to choose from.")
+    ] = "2",
+    persons: Annotated[
+        str, typer.Option(metavar="INTEGER", help="How many persons will answer.")
+    ] = "1000",
+    error: Annotated[
+        str,
+        typer.Option(metavar="NUMBER", help="Count how many answers keep this error: 0.01, 1%."),
+    ] = "0.01",
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="The delta of the budget that answers share.")
+    ] = "1e-6",
     budget: WholeBudget = None,
     output: Output = None,
 ) -> None:
@@ -63,7 +76,9 @@ def randomized_response(
     """
     if (epsilon is None) == (truth is None):
         said = "neither --epsilon nor --truth" if epsilon is None else "both --epsilon and --truth"
-        raise InvalidInput(said, "a survey is designed from one of them", "Write --epsilon 1, or --truth 3/4.")
+        raise InvalidInput(
+            said, "a survey is designed from one of them", "Write --epsilon 1, or --truth 3/4."
+        )
     wanted = share(error, "--error")
     if not Fraction(1, 10**6) <= wanted < 1:
         rule = "the error of a share must be at least 1e-6 and below 1"
@@ -78,7 +93,11 @@ def randomized_response(
     write_picture(loss, title, output)
     page = new_page(title)
     choice = _choice(response, asked)
-    best = None if isinstance(choice, str) or type(choice.protocol).__name__ == "Direct" else choice.protocol
+    best = (
+        None
+        if isinstance(choice, str) or type(choice.protocol).__name__ == "Direct"
+        else choice.protocol
+    )
     _introduce(page, response, best)
     page.heading(f"The survey{_BY}")
     page.table(["", ""], _rows(response, asked, wanted))
@@ -103,7 +122,9 @@ def _response(epsilon: str | None, truth: str | None, categories: int) -> Random
     from sordino.mechanisms.randomized_response import RandomizedResponse
 
     if truth is None:
-        return RandomizedResponse.calibrated(epsilon=epsilon_of(epsilon or ""), categories=categories)
+        return RandomizedResponse.calibrated(
+            epsilon=epsilon_of(epsilon or ""), categories=categories
+        )
     kept, chance = share(truth, "--truth"), Fraction(1, categories)
     if not chance < kept < 1:
         rule = f"over {categories:,} categories it must be above 1/{categories}, which is pure chance, and below 1"
@@ -114,7 +135,9 @@ def _response(epsilon: str | None, truth: str | None, categories: int) -> Random
 
 def _introduce(page: Page, response: RandomizedResponse, best: Frequency | None) -> None:
     count = response.categories
-    other = "the other one" if count == 2 else f"one of the {count - 1:,} others, all equally likely"
+    other = (
+        "the other one" if count == 2 else f"one of the {count - 1:,} others, all equally likely"
+    )
     kept, factor = _share(response.truth), rounded_up(response.truth / response.other)
     page.say(
         f"Before an answer leaves a person's hands it is kept with probability {kept}, and otherwise replaced by {other}. "
@@ -140,11 +163,17 @@ def _rows(response: RandomizedResponse, persons: int, wanted: Fraction) -> list[
     return [
         ("truth probability", _share(response.truth)),
         ("probability of each other answer", _share(response.other)),
-        ("estimate of a proportion", f"{float(slope):.4g} * share of the answers - {float(-offset):.4g}"),
+        (
+            "estimate of a proportion",
+            f"{float(slope):.4g} * share of the answers - {float(-offset):.4g}",
+        ),
         ("95 % error in the population", _error(_half_width(spread, persons))),
         ("the same if everybody told the truth", _error(_half_width(_HONEST, persons))),
         ("as good as this many true answers", f"{as_good:,}" if as_good else "less than 1"),
-        (f"answers for ±{plain(100 * wanted)} % in the population", f"{_answers(spread, wanted):,}"),
+        (
+            f"answers for ±{plain(100 * wanted)} % in the population",
+            f"{_answers(spread, wanted):,}",
+        ),
         ("this many if everybody told the truth", f"{_answers(_HONEST, wanted):,}"),
     ]
 
@@ -192,8 +221,14 @@ def _draw_errors(page: Page, response: RandomizedResponse, persons: int) -> None
     from sordino.mechanisms.randomized_response import RandomizedResponse
 
     own = response.loss().maximum()
-    others = (RandomizedResponse.calibrated(epsilon=e, categories=response.categories) for e in _OTHERS)
-    surveys = {e: other for e, other in zip(map(float, _OTHERS), others, strict=True) if not math.isclose(e, own)}
+    others = (
+        RandomizedResponse.calibrated(epsilon=e, categories=response.categories) for e in _OTHERS
+    )
+    surveys = {
+        e: other
+        for e, other in zip(map(float, _OTHERS), others, strict=True)
+        if not math.isclose(e, own)
+    }
     surveys[own] = response
     errors = {e: min(1.0, _half_width(_spread(surveys[e]), persons)) for e in sorted(surveys)}
     top = max(errors.values())
@@ -226,17 +261,26 @@ def _show_protocols(page: Page, choice: Choice | str, wanted: Fraction) -> None:
     )
 
 
-def _show_shuffled(page: Page, response: RandomizedResponse, best: Frequency | None, persons: int, delta: Fraction) -> None:
+def _show_shuffled(
+    page: Page, response: RandomizedResponse, best: Frequency | None, persons: int, delta: Fraction
+) -> None:
     """What the loss becomes towards a reader of mixed reports, where that is less."""
     from sordino.local.direct import Direct
     from sordino.local.shuffled import shuffled
 
     own = response.loss().maximum()
-    if not (delta and own < _MOST_COMPARED and persons <= _MOST_SHUFFLED and response.categories <= Direct.most):
+    if not (
+        delta
+        and own < _MOST_COMPARED
+        and persons <= _MOST_SHUFFLED
+        and response.categories <= Direct.most
+    ):
         return
     direct = Direct(response.truth / response.other, response.categories)
     losses = {_name(one): shuffled(one, persons) for one in (direct, best) if one is not None}
-    mixed = {name: rounded_up(max(0.0, min(own, loss.epsilon(delta)))) for name, loss in losses.items()}
+    mixed = {
+        name: rounded_up(max(0.0, min(own, loss.epsilon(delta)))) for name, loss in losses.items()
+    }
     if any(shown != rounded_up(own) for shown in mixed.values()):
         told = " and ".join(f"{shown} by {name}" for name, shown in mixed.items())
         page.heading("If the reports are shuffled")

@@ -28,26 +28,48 @@ _ENDINGS = (".parquet", ".csv")
 
 def synthesize(
     file: Declaration,
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What rows and report together may cost.")],
+    epsilon: Annotated[
+        str, typer.Option(metavar="NUMBER", help="What rows and report together may cost.")
+    ],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where the rows go: .parquet or .csv.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where the rows go: .parquet or .csv."),
     ] = None,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where the quality page goes: .html. Default: beside the rows.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Where the quality page goes: .html. Default: beside the rows."
+        ),
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="How many rows. Default: about as many as there are.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="How many rows. Default: about as many as there are.")
+    ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", "-c", metavar="NAME", help="Only this column. May be repeated. Default: all."),
+        typer.Option(
+            "--column",
+            "-c",
+            metavar="NAME",
+            help="Only this column. May be repeated. Default: all.",
+        ),
     ] = None,
-    where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")
+    ] = None,
     max_rows: Annotated[int | None, typer.Option(help="How many rows of one person count.")] = None,
     analyst: Analyst = None,
     request_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same rows for free.")
+        str | None,
+        typer.Option(
+            metavar="ID", help="A name of your own: asked again, it gives the same rows for free."
+        ),
     ] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Show what would be measured; nothing is charged.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what would be measured; nothing is charged.")
+    ] = False,
 ) -> None:
     """Make synthetic rows with the declared columns, and say how good they are. It is charged like a question.
 
@@ -66,7 +88,11 @@ def synthesize(
         return
     if output is None or Path(output).suffix.lower() not in _ENDINGS:
         rule = f"synthetic rows are written to a file that ends in {' or '.join(_ENDINGS)}"
-        raise InvalidInput(f"--output {output or ''}", rule, "Write --output synthetic.parquet. Nothing was charged.")
+        raise InvalidInput(
+            f"--output {output or ''}",
+            rule,
+            "Write --output synthetic.parquet. Nothing was charged.",
+        )
     page = str(Path(output).with_suffix(".html")) if report is None else report
     for path, option in ((output, "--output"), (page, "--report")):
         check_target(path, option, dataset)

@@ -48,7 +48,12 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._before is not None:
             signal.set_wakeup_fd(self._before)
         self._over = True
@@ -61,7 +66,9 @@ class Watch:
             bar: Progress | None = None
             part = 0.0
             while True:
-                patience = None if not is_terminal(sys.stderr) else _PATIENCE if bar is None else _TICK
+                patience = (
+                    None if not is_terminal(sys.stderr) else _PATIENCE if bar is None else _TICK
+                )
                 if select.select([self._ear], [], [], patience)[0]:
                     heard = self._ear.recv(64)
                     if signal.SIGINT in heard:
@@ -76,7 +83,13 @@ class Watch:
                     part = max(part, known or 0.0)  # never backwards
                     # an estimate near 0 says nothing yet: the bar moves to and fro until there is something to tell
                     total = None if part < KNOWN else 1
-                    bar.update(bar.task_ids[0], description=stage, completed=part if total else 0, total=total, refresh=True)
+                    bar.update(
+                        bar.task_ids[0],
+                        description=stage,
+                        completed=part if total else 0,
+                        total=total,
+                        refresh=True,
+                    )
 
     def _stop(self) -> None:
         session = self.session
@@ -89,7 +102,12 @@ def progress_bar(label: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
     bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
     bar.add_task(label, total=None)
     return bar

@@ -31,7 +31,10 @@ def workbench(
     file: Annotated[Path, typer.Argument(help="Your declaration, such as visits.toml.")],
     port: Annotated[int, typer.Option(help="The port to listen at; 0: any that is free.")] = 0,
     name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Your name in the ledger; by default that of this machine.")
+        str | None,
+        typer.Option(
+            "--as", metavar="NAME", help="Your name in the ledger; by default that of this machine."
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
 ) -> None:
@@ -48,19 +51,25 @@ def workbench(
 
     if not file.is_file():
         rule = "there is no such file"
-        raise InvalidInput(str(file), rule, "Pass a declaration; `sordino init` writes a first one.")
+        raise InvalidInput(
+            str(file), rule, "Pass a declaration; `sordino init` writes a first one."
+        )
     datasets = served(file)
     Dataset.load(file)  # what is wrong with it is said here, once
     process = web()
     state = private_folder(file.resolve().parent / ".workbench")
     page = state / _PAGE
-    with _listening(port) as listening:  # before there is a code: whoever else holds a port never sees one
+    with _listening(
+        port
+    ) as listening:  # before there is a code: whoever else holds a port never sees one
         port = int(listening.getsockname()[1])
         try:
             code = process.own_link(state, name or _own_name())
             to = quote(f"/workbench/{quote(datasets[0].name)}", safe="")
             link = f"http://{_HOST}:{port}/login/link?code={code}&to={to}"
-            threading.Thread(target=_open, args=(port, link, page if browser else None), daemon=True).start()
+            threading.Thread(
+                target=_open, args=(port, link, page if browser else None), daemon=True
+            ).start()
             lend(file, datasets, state, _HOST, port, listening=listening)
         finally:
             page.unlink(missing_ok=True)
@@ -80,7 +89,9 @@ def _listening(port: int) -> socket.socket:
         return socket.create_server((_HOST, port))
     except (OSError, OverflowError) as error:
         rule = f"the workbench cannot listen there: {getattr(error, 'strerror', None) or error}"
-        raise InvalidInput(f"--port {port}", rule, "Leave out --port: a free one is found.") from None
+        raise InvalidInput(
+            f"--port {port}", rule, "Leave out --port: a free one is found."
+        ) from None
 
 
 def _open(port: int, link: str, page: Path | None) -> None:

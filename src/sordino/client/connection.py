@@ -37,25 +37,39 @@ def is_address(text: object) -> bool:
 class Connection:
     """To one server, as one person. Threads may use it at once."""
 
-    def __init__(self, address: str, token: str | None, certificate: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, address: str, token: str | None, certificate: str | os.PathLike[str] | None = None
+    ) -> None:
         if not is_address(address):
             rule = "the address of a server begins with https://"
-            raise InvalidInput(f"address={show(address)}", rule, "Pass 'https://sordino.example.org/visits'.")
+            raise InvalidInput(
+                f"address={show(address)}", rule, "Pass 'https://sordino.example.org/visits'."
+            )
         try:
             parts = urlsplit(address)
             self._host, self._port = parts.hostname or "", parts.port
         except ValueError:
-            raise InvalidInput(f"address={show(address)}", "it is not an address", "Pass 'https://host/visits'.") from None
+            raise InvalidInput(
+                f"address={show(address)}", "it is not an address", "Pass 'https://host/visits'."
+            ) from None
         if parts.username or parts.password or parts.query or parts.fragment or not self._host:
             rule = "it is https://, a host, perhaps a port, and the name of a dataset"
-            raise InvalidInput("address", rule, "Pass 'https://sordino.example.org/visits', and the token apart.")
+            raise InvalidInput(
+                "address", rule, "Pass 'https://sordino.example.org/visits', and the token apart."
+            )
         self._secure = parts.scheme.lower() == "https"
         if not self._secure and not _is_here(self._host):
             rule = "without TLS everybody on the way reads the token and the answers"
-            raise InvalidInput(f"address={show(address)}", rule, "Write https://; http:// is for this machine only.")
+            raise InvalidInput(
+                f"address={show(address)}",
+                rule,
+                "Write https://; http:// is for this machine only.",
+            )
         self._token = token if token is not None else _token_at_hand()
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
-            raise InvalidInput("token", "a token is a word of letters and digits", "Pass it as it was shown.")
+            raise InvalidInput(
+                "token", "a token is a word of letters and digits", "Pass it as it was shown."
+            )
         self._tls = _trusted(certificate) if self._secure else None
         self.place = f"{parts.scheme.lower()}://{parts.netloc}"
         self.named = [unquote(part) for part in parts.path.split("/") if part]
@@ -71,11 +85,20 @@ class Connection:
         """What a GET gives, as it came."""
         return self._repeated("GET", path, b"", {})
 
-    def post(self, path: str, body: Mapping[str, JSON], headers: Mapping[str, str] | None = None) -> Any:
+    def post(
+        self, path: str, body: Mapping[str, JSON], headers: Mapping[str, str] | None = None
+    ) -> Any:
         """What a POST gives; repeated if the connection breaks, so that it must be safe to repeat."""
-        return self._json("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json", **(headers or {})})
+        return self._json(
+            "POST",
+            path,
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", **(headers or {})},
+        )
 
-    def _json(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Any:
+    def _json(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Any:
         found = self._repeated(method, path, body, headers or {})
         try:
             return json.loads(found) if found.strip() else None
@@ -100,16 +123,22 @@ class Connection:
             time.sleep(pause)
         raise AssertionError
 
-    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    def _once(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
         with self._lock:
             line = self._idle.pop() if self._idle else None
         if line is None:
             if self._tls is not None:
-                line = http.client.HTTPSConnection(self._host, self._port, timeout=_PATIENCE, context=self._tls)
+                line = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=_PATIENCE, context=self._tls
+                )
             else:
                 line = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE)
         try:
-            line.request(method, path, body or None, {"Authorization": f"Bearer {self._token}", **headers})
+            line.request(
+                method, path, body or None, {"Authorization": f"Bearer {self._token}", **headers}
+            )
             answer = line.getresponse()
             found = answer.status, answer.read(_MOST)
         except BaseException:
@@ -127,11 +156,17 @@ class Connection:
             return self._unreached(f"it answers with status {status}, which no Sordino server does")
         if code in ("unauthenticated", "forbidden", "not-found"):
             value = str(facts.get("value") or "this token")
-            return InvalidInput(value, str(facts.get("rule")), str(facts.get("hint") or "Ask whoever runs the server."))
+            return InvalidInput(
+                value,
+                str(facts.get("rule")),
+                str(facts.get("hint") or "Ask whoever runs the server."),
+            )
         return error_of(facts)
 
     def _unreached(self, rule: str) -> LedgerUnavailable:
-        return LedgerUnavailable(self.place, rule, "Check the address, and whether the server runs.")
+        return LedgerUnavailable(
+            self.place, rule, "Check the address, and whether the server runs."
+        )
 
     def close(self) -> None:
         """Close what is not in use; a later request opens it again."""
@@ -160,17 +195,25 @@ def _token_at_hand() -> str:
             return Path(path).read_text("utf-8").strip()
         except (OSError, ValueError):
             rule = "the file of the token cannot be read"
-            raise InvalidInput("SORDINO_TOKEN_FILE", rule, "Check the path in SORDINO_TOKEN_FILE.") from None
+            raise InvalidInput(
+                "SORDINO_TOKEN_FILE", rule, "Check the path in SORDINO_TOKEN_FILE."
+            ) from None
     rule = "a server wants to know who asks"
-    raise InvalidInput("no token", rule, "Pass token='sordino_...', or set SORDINO_TOKEN or SORDINO_TOKEN_FILE.")
+    raise InvalidInput(
+        "no token", rule, "Pass token='sordino_...', or set SORDINO_TOKEN or SORDINO_TOKEN_FILE."
+    )
 
 
 def _trusted(certificate: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=None if certificate is None else os.fspath(certificate))
+        context = ssl.create_default_context(
+            cafile=None if certificate is None else os.fspath(certificate)
+        )
     except (OSError, ssl.SSLError):
         rule = "it is not a file of certificates"
-        raise InvalidInput(f"certificate={show(str(certificate))}", rule, "Pass the file of your own authority.") from None
+        raise InvalidInput(
+            f"certificate={show(str(certificate))}", rule, "Pass the file of your own authority."
+        ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 

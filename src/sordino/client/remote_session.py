@@ -119,9 +119,13 @@ def connect(
     approve a question. `certificate` is the file of an authority of your own.
     """
     connection = Connection(address, token, certificate)
-    if len(connection.named) > 1 or (connection.named and dataset not in (None, connection.named[0])):
+    if len(connection.named) > 1 or (
+        connection.named and dataset not in (None, connection.named[0])
+    ):
         rule = "behind the host stands the name of one dataset"
-        raise InvalidInput(f"address={show(address)}", rule, "Pass 'https://sordino.example.org/visits'.")
+        raise InvalidInput(
+            f"address={show(address)}", rule, "Pass 'https://sordino.example.org/visits'."
+        )
     try:
         return RemoteSession(connection, dataset or next(iter(connection.named), None), reason)
     except BaseException:
@@ -132,7 +136,9 @@ def connect(
 class RemoteSession:
     """Questions about one dataset of a server, within what its owner allows one."""
 
-    def __init__(self, connection: Connection, dataset: str | None = None, reason: str = "") -> None:
+    def __init__(
+        self, connection: Connection, dataset: str | None = None, reason: str = ""
+    ) -> None:
         self._server, self.reason = connection, reason
         self._stopped = threading.Event()
         self.analyst: str = connection.get("/v1/me")["name"]
@@ -142,7 +148,9 @@ class RemoteSession:
         if dataset is None or dataset not in names:
             value = "no dataset" if dataset is None else f"dataset={show(dataset)}"
             known = ", ".join(names) or "none"
-            raise InvalidInput(value, f"the datasets that are open to you are: {known}", "Name one of them.")
+            raise InvalidInput(
+                value, f"the datasets that are open to you are: {known}", "Name one of them."
+            )
         self.name: str = dataset
         self._path = f"/v1/datasets/{quoted(dataset)}"
         self._tables: dict[str, Any] | None = None
@@ -151,7 +159,9 @@ class RemoteSession:
     def tables(self) -> dict[str, Any]:
         """What is declared of each table: columns, limits, who is protected."""
         if self._tables is None:
-            self._tables = {table["name"]: table for table in self._server.get(self._path)["tables"]}
+            self._tables = {
+                table["name"]: table for table in self._server.get(self._path)["tables"]
+            }
         return self._tables
 
     @takes_offer
@@ -192,14 +202,20 @@ class RemoteSession:
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> RemotePlan:
         """What a query would run and cost; free, and no data are read."""
-        return self._previewed("sql", query if isinstance(query, str) else sql_text(query), _as_json(offer))
+        return self._previewed(
+            "sql", query if isinstance(query, str) else sql_text(query), _as_json(offer)
+        )
 
     @takes_offer
     def fits(self, query: str | Query, **offer: Unpack[Offer]) -> int:
         """How many more answers like this one the budget allows."""
         found = self.preview(query, **offer).fits
         if found is None:
-            raise InvalidInput("this question", "it costs nothing, so any number of them fits", "Ask for another one.")
+            raise InvalidInput(
+                "this question",
+                "it costs nothing, so any number of them fits",
+                "Ask for another one.",
+            )
         return found
 
     def suggest(
@@ -227,11 +243,16 @@ class RemoteSession:
         query_epsilon: Number | None = None,
     ) -> RemotePlan:
         """What `suggest` would search, and what it would cost; free."""
-        return self._previewed("suggest", table or "", _suggestion(epsilon, columns, keys, query_epsilon))
+        return self._previewed(
+            "suggest", table or "", _suggestion(epsilon, columns, keys, query_epsilon)
+        )
 
     def marginals(self, *_: object, **__: object) -> Never:
         """Refused: many tables at once are asked in SQL."""
-        raise _not_served("marginals", 'Ask "SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY CUBE (ward, sex)".')
+        raise _not_served(
+            "marginals",
+            'Ask "SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY CUBE (ward, sex)".',
+        )
 
     preview_marginals = marginals
 
@@ -241,7 +262,9 @@ class RemoteSession:
 
     preview_synthesize = synthesize
 
-    def curve(self, query: str | Query, epsilons: Sequence[Number] | None = None) -> list[dict[str, Any]]:
+    def curve(
+        self, query: str | Query, epsilons: Sequence[Number] | None = None
+    ) -> list[dict[str, Any]]:
         """Error against price: what to expect at each epsilon; without any, at twenty up to the whole budget."""
         text = query if isinstance(query, str) else sql_text(query)
         body: dict[str, JSON] = {"question": text}
@@ -260,14 +283,19 @@ class RemoteSession:
     def remaining(self) -> Remaining:
         """What each meter still has."""
         left = self.budget.get("left") or {}
-        pure, mu_squared, rho = (None if (x := left.get(n)) is None else Fraction(x) for n in ("pure", "mu_squared", "rho"))
+        pure, mu_squared, rho = (
+            None if (x := left.get(n)) is None else Fraction(x)
+            for n in ("pure", "mu_squared", "rho")
+        )
         return Remaining(pure, mu_squared, rho, Fraction(left.get("delta") or 0))
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """All charges of one's own so far."""
         found: list[Receipt] = []
-        while page := self._server.get(f"{self._path}/receipts", after=found[-1].number if found else 0, limit=1000):
+        while page := self._server.get(
+            f"{self._path}/receipts", after=found[-1].number if found else 0, limit=1000
+        ):
             new = [_receipt(each) for each in page["receipts"]]
             found += new
             if not new:
@@ -283,7 +311,9 @@ class RemoteSession:
                 path = f"{self._path}/answers/{one['id']}/receipt"
                 found = self._server.raw(path if since is None else f"{path}?since={since}")
                 return Proof.from_json(found.decode().rstrip(" "))
-        raise RequestRefused(request_id, "nothing was asked under this id", "Pass the id that a receipt shows.")
+        raise RequestRefused(
+            request_id, "nothing was asked under this id", "Pass the id that a receipt shows."
+        )
 
     @property
     def progress(self) -> float | None:
@@ -299,19 +329,30 @@ class RemoteSession:
         body: dict[str, JSON] = {"kind": kind, "question": text, "offer": offer, "show": wanted}
         return RemotePlan(self._server.post(f"{self._path}/preview", body))
 
-    def _asked(self, kind: str, text: str, offer: dict[str, JSON], request_id: str | None) -> tuple[str, Receipt | None]:
+    def _asked(
+        self, kind: str, text: str, offer: dict[str, JSON], request_id: str | None
+    ) -> tuple[str, Receipt | None]:
         """The stored answer, and its receipt, when there is an outcome."""
         key = uuid.uuid4().hex if request_id is None else request_id
         if not isinstance(key, str) or not key.isascii() or not key.isprintable():
             rule = "over HTTP a request id is made of ASCII letters"
-            raise InvalidInput(f"request_id={show(key)}", rule, "Pass a text such as 'march-report-1'.")
-        body: dict[str, JSON] = {"kind": kind, "question": text, "offer": offer, "reason": self.reason}
+            raise InvalidInput(
+                f"request_id={show(key)}", rule, "Pass a text such as 'march-report-1'."
+            )
+        body: dict[str, JSON] = {
+            "kind": kind,
+            "question": text,
+            "offer": offer,
+            "reason": self.reason,
+        }
         self._stopped.clear()
         asked = self._server.post(f"{self._path}/questions", body, {"Idempotency-Key": key})
         while asked["status"] == "accepted":
             if self._stopped.is_set():
                 rule = "waiting was stopped, and it goes on"
-                raise InvalidInput(f"request_id={show(key)}", rule, "Ask again with this request id, for nothing.")
+                raise InvalidInput(
+                    f"request_id={show(key)}", rule, "Ask again with this request id, for nothing."
+                )
             asked = self._server.get(asked["location"], wait=_WAIT)
         match asked["status"]:
             case "answered":
@@ -319,12 +360,22 @@ class RemoteSession:
                 return found, None if asked["receipt"] is None else _receipt(asked["receipt"])
             case "waiting":
                 rule = "it waits for its owner's approval, and nothing was charged yet"
-                raise InvalidInput(f"request_id={show(key)}", rule, "Ask again later with this request id.")
+                raise InvalidInput(
+                    f"request_id={show(key)}", rule, "Ask again later with this request id."
+                )
             case "denied":
                 rule = f"its owner denied it ({asked['note'] or 'without a note'})"
-                raise InvalidInput("this question", rule, "Ask for less, or with a better reason. Nothing was charged.")
+                raise InvalidInput(
+                    "this question",
+                    rule,
+                    "Ask for less, or with a better reason. Nothing was charged.",
+                )
         if asked["problem"] is None:
-            raise LedgerUnavailable(self._server.place, "the question has no outcome", "Ask again with the same request id.")
+            raise LedgerUnavailable(
+                self._server.place,
+                "the question has no outcome",
+                "Ask again with the same request id.",
+            )
         raise error_of(asked["problem"])
 
     def close(self) -> None:
@@ -334,7 +385,12 @@ class RemoteSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -342,7 +398,11 @@ class RemoteSession:
 
 
 def _not_served(what: str, hint: str) -> InvalidInput:
-    return InvalidInput(f"{what} over HTTP", "a server answers questions in SQL or Python, and suggestions of bounds", hint)
+    return InvalidInput(
+        f"{what} over HTTP",
+        "a server answers questions in SQL or Python, and suggestions of bounds",
+        hint,
+    )
 
 
 def _as_json(offer: Offer) -> dict[str, JSON]:
@@ -360,14 +420,21 @@ def _number(name: str, value: Any) -> JSON:
     try:
         found = as_json(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name}={show(value)}", "it must be a number", "Pass a number such as 0.1.") from None
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a number", "Pass a number such as 0.1."
+        ) from None
     if isinstance(found, float) and found - found != 0:  # JSON has no infinity
-        raise InvalidInput(f"{name}={show(value)}", "it must be a finite number", "Pass a number such as 0.1.")
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a finite number", "Pass a number such as 0.1."
+        )
     return found
 
 
 def _suggestion(
-    epsilon: Number, columns: Sequence[str] | None, keys: Sequence[ColumnLike], query_epsilon: Number | None
+    epsilon: Number,
+    columns: Sequence[str] | None,
+    keys: Sequence[ColumnLike],
+    query_epsilon: Number | None,
 ) -> dict[str, JSON]:
     given: dict[str, JSON] = {"epsilon": _number("epsilon", epsilon)}
     if columns is not None:
@@ -388,4 +455,11 @@ def _key(key: ColumnLike) -> str:
 
 def _receipt(facts: Mapping[str, Any]) -> Receipt:
     charge, analyst = read_charge(facts["charge"]), facts.get("analyst")
-    return Receipt(facts["number"], charge, facts["question"], facts.get("request_id", ""), analyst, facts["time"])
+    return Receipt(
+        facts["number"],
+        charge,
+        facts["question"],
+        facts.get("request_id", ""),
+        analyst,
+        facts["time"],
+    )

@@ -58,20 +58,37 @@ def _of_database(table: Table) -> list[str]:
     more = [source.password_file] if source.kind == "postgres" else []
     tables: dict[str, Fields] = schema.tables_of(source.address or "spark", source.table, *more)
     wanted = (name_parts(source.table or "") or [""])[-1].casefold()
-    fields = next((each for place, each in tables.items() if (name_parts(place) or [""])[-1].casefold() == wanted), None)
+    fields = next(
+        (
+            each
+            for place, each in tables.items()
+            if (name_parts(place) or [""])[-1].casefold() == wanted
+        ),
+        None,
+    )
     if fields is None:
         what = f"tables.{table.name}.source = {source.shown}"
         raise InvalidDeclaration(
-            what, "there is no such table, or it may not be read", "Check table, and the rights of the user."
+            what,
+            "there is no such table, or it may not be read",
+            "Check table, and the rights of the user.",
         )
     names = [name for name, _, _ in fields]
     expect_columns(table, names)
     for name, column in table.columns.items():
-        kind, word = next((kind, word) for own, kind, word in fields if own.casefold() == name.casefold())
+        kind, word = next(
+            (kind, word) for own, kind, word in fields if own.casefold() == name.casefold()
+        )
         if kind not in _kinds(column):
             rule = f"the source holds {word}, which is not read as {column.kind}"
-            hint = f'Write type = "{kind}".' if kind else "No declared type reads it. Convert it in the source."
-            raise InvalidDeclaration(f"tables.{table.name}.columns.{name} with type = {column.kind!r}", rule, hint)
+            hint = (
+                f'Write type = "{kind}".'
+                if kind
+                else "No declared type reads it. Convert it in the source."
+            )
+            raise InvalidDeclaration(
+                f"tables.{table.name}.columns.{name} with type = {column.kind!r}", rule, hint
+            )
     return names
 
 

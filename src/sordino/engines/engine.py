@@ -47,7 +47,9 @@ class Engine(Protocol):
         One that takes longer than `deadline` seconds is stopped, and fails.
         """
 
-    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> AbstractContextManager[Run]:
+    def snapshot(
+        self, statements: Sequence[Statement] = (), deadline: float | None = None
+    ) -> AbstractContextManager[Run]:
         """One question: whatever runs by the given function sees the data as they were at one moment.
 
         All that runs takes `deadline` seconds together at most, counted from the first statement.

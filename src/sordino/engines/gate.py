@@ -81,7 +81,9 @@ class PinnedFile:
             rule = "the file is not the one that this session opened: it was changed, replaced or removed"
             if self.path != self.source:
                 rule += f", by its log of changes {show(self.path.name)}"
-            raise InvalidInput(value, rule, "Nothing was charged. Open a new session to ask the file as it is now.")
+            raise InvalidInput(
+                value, rule, "Nothing was charged. Open a new session to ask the file as it is now."
+            )
 
 
 def _identity(path: Path) -> FileIdentity | None:
@@ -90,7 +92,11 @@ def _identity(path: Path) -> FileIdentity | None:
         status = path.stat()
     except (OSError, ValueError):
         return None
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+    return (
+        (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if stat.S_ISREG(status.st_mode)
+        else None
+    )
 
 
 def pinned(tables: Iterable[Table]) -> tuple[PinnedFile, ...]:
@@ -119,7 +125,9 @@ def _logs(table: Table, path: Path) -> Iterator[PinnedFile]:
             log = file.with_name(file.name + suffix)
             identity = _identity(log)
             if identity is None and log.exists():
-                raise unreadable(table, f"its log of changes, {show(log.name)}, is not a plain file")
+                raise unreadable(
+                    table, f"its log of changes, {show(log.name)}, is not a plain file"
+                )
             yield PinnedFile(table.name, path, log, identity)
 
 
@@ -161,7 +169,9 @@ def admitted(
         place = _place(table, key, name, columns)
         sql = cell(column, columns[place].type, place)
         if sql is None:
-            rule = f"the source holds {_word(columns[place].type)}, which is not read as {column.kind}"
+            rule = (
+                f"the source holds {_word(columns[place].type)}, which is not read as {column.kind}"
+            )
             zone = "Leave zone out: it says how moments that have a time zone are read. "
             hint = zone * (column.zone is not None) + convertible(columns[place].type)
             raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, hint)
@@ -175,7 +185,11 @@ def _identities(table: Table) -> Iterator[tuple[str, str, str]]:
         yield table.person_column, table.person, f"tables.{table.name}.unit = {show(table.person)}"
     for name in table.identities:
         own = table.via is not None and name.lower() in map(str.lower, table.via.own)
-        what = f"tables.{table.name}.via.{name}" if own else f"tables.{table.name}: the key {show(name)} that a via names"
+        what = (
+            f"tables.{table.name}.via.{name}"
+            if own
+            else f"tables.{table.name}: the key {show(name)} that a via names"
+        )
         yield table.identity_column(name), name, what
 
 
@@ -184,33 +198,51 @@ def expect_comparable(tables: Sequence[Table], entered: Mapping[str, Sequence[Ad
 
     `entered` is what was admitted of each table, by its name.
     """
-    cells = {(name, column.name): column.cells for name, columns in entered.items() for column in columns}
+    cells = {
+        (name, column.name): column.cells for name, columns in entered.items() for column in columns
+    }
     by_name = {table.name: table for table in tables}
     first: dict[str, Table] = {}
     for table in tables:
         if table.person is not None and table.persons is not None:
             other = first.setdefault(table.persons, table)
-            hint = f"or write persons in one of the tables if these are not the same {table.persons}"
-            held, wanted = cells[table.name, table.person_column], cells[other.name, other.person_column]
+            hint = (
+                f"or write persons in one of the tables if these are not the same {table.persons}"
+            )
+            held, wanted = (
+                cells[table.name, table.person_column],
+                cells[other.name, other.person_column],
+            )
             _expect_same(table, table.person, held, f"{other.name}.{other.person}", wanted, hint)
         if table.via is None:
             continue
         for own, key in table.via.keys:
             other = by_name[table.via.parent]
-            hint = "or, where a CSV file holds it, declare it there as the other one is (int or text)"
-            held, wanted = cells[table.name, table.identity_column(own)], cells[other.name, other.identity_column(key)]
+            hint = (
+                "or, where a CSV file holds it, declare it there as the other one is (int or text)"
+            )
+            held, wanted = (
+                cells[table.name, table.identity_column(own)],
+                cells[other.name, other.identity_column(key)],
+            )
             _expect_same(table, own, held, f"{other.name}.{key}", wanted, hint)
 
 
 def _expect_same(table: Table, name: str, held: str, other: str, wanted: str, hint: str) -> None:
     if held != wanted:
         rule = f"it holds {held}, and {other}, with which it is compared, holds {wanted}"
-        raise InvalidDeclaration(f"tables.{table.name}: {show(name)}", rule, f"Convert one of them in its source; {hint}.")
+        raise InvalidDeclaration(
+            f"tables.{table.name}: {show(name)}",
+            rule,
+            f"Convert one of them in its source; {hint}.",
+        )
 
 
 def parent_keys(tables: Iterable[Table]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The tables that others name by a via, with the columns by which they do: no two rows may share them."""
-    yield from dict.fromkeys((table.via.parent, table.via.of_parent) for table in tables if table.via is not None)
+    yield from dict.fromkeys(
+        (table.via.parent, table.via.of_parent) for table in tables if table.via is not None
+    )
 
 
 def shared_key(table: Table, key: Sequence[str]) -> InvalidDeclaration:
@@ -246,7 +278,9 @@ def expect_distinct(table: Table, names: Iterable[str]) -> None:
 
 def _place(table: Table, key: str, name: str, columns: Sequence[SourceColumn]) -> int:
     """Where the column of a declared name is: spelled alike but for case, which at most one column is."""
-    place = next((i for i, column in enumerate(columns) if column.name.lower() == name.lower()), None)
+    place = next(
+        (i for i, column in enumerate(columns) if column.name.lower() == name.lower()), None
+    )
     if place is None:
         hint = "Its first line must name the columns."
         if not _is_csv(table):  # a CSV without a header would show its first record here
@@ -258,7 +292,9 @@ def _place(table: Table, key: str, name: str, columns: Sequence[SourceColumn]) -
         raise InvalidDeclaration(key, "the source has no such column", hint)
     if columns[place].generated:
         rule = "the source computes this column by an expression, which could fail on a cell or look beyond the row"
-        raise InvalidDeclaration(key, rule, "Copy the table with CREATE TABLE ... AS SELECT, and declare the copy.")
+        raise InvalidDeclaration(
+            key, rule, "Copy the table with CREATE TABLE ... AS SELECT, and declare the copy."
+        )
     return place
 
 

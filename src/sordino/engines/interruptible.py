@@ -17,7 +17,9 @@ _TICK = 0.05
 """How many seconds to wait at a time: where waiting itself is not interrupted (Windows), signals are seen as often."""
 
 
-def interruptible(work: Callable[[], T], stop: Callable[[], None], tick: Callable[[], None] | None = None) -> T:
+def interruptible(
+    work: Callable[[], T], stop: Callable[[], None], tick: Callable[[], None] | None = None
+) -> T:
     """What the work gives or raises; an exception of a signal stops it, waits for its end, and reaches the caller.
 
     `tick` is called again and again by the thread that waits.

@@ -28,7 +28,9 @@ def dialect_of(tables: Iterable[Table]) -> Engine:
     return next(iter(found), "duckdb")
 
 
-def opener_of(tables: Iterable[Table], memory: str | None = None, threads: int | None = None) -> Opener:
+def opener_of(
+    tables: Iterable[Table], memory: str | None = None, threads: int | None = None
+) -> Opener:
     """What opens these tables; `memory` and `threads` are limits of DuckDB, which reads files and objects in memory.
 
     Public files go with any engine, so that a database among the sources decides.
@@ -40,6 +42,8 @@ def opener_of(tables: Iterable[Table], memory: str | None = None, threads: int |
         return partial(opener, memory=memory, threads=threads)
     if memory is not None or threads is not None:
         rule = "memory and threads are limits of DuckDB, and these tables are asked where they are"
-        raise InvalidInput(f"memory or threads beside a source in {engine}", rule, "Leave them out.")
+        raise InvalidInput(
+            f"memory or threads beside a source in {engine}", rule, "Leave them out."
+        )
     found_opener: Opener = opener
     return found_opener

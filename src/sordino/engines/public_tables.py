@@ -52,13 +52,17 @@ def read_public_tables(dataset: Dataset, query: Query) -> Dataset:
     if not public:
         return dataset
     with closing(opener_of(public)(public)) as engine:
-        return dataset.with_tables({**dataset.tables, **{table.name: completed(table, engine.run) for table in public}})
+        return dataset.with_tables(
+            {**dataset.tables, **{table.name: completed(table, engine.run) for table in public}}
+        )
 
 
 def public_tables(dataset: Dataset, query: Query) -> list[Table]:
     """The public tables among those that a question reads."""
     names = {name.casefold() for name in _named(query.source)}
-    return [table for name, table in dataset.tables.items() if table.public and name.casefold() in names]
+    return [
+        table for name, table in dataset.tables.items() if table.public and name.casefold() in names
+    ]
 
 
 def _named(source: Source) -> Iterator[str]:
@@ -82,14 +86,28 @@ def completed(table: Table, run: Run) -> Table:
     `run` is that of an engine that holds the table. Privacy: it is the same for neighbours (relations.md, Theorem 3).
     """
     try:
-        types = {name: _type(table, name, declared, run) for name, declared in table.columns.items()}
-        texts = [name for name, found in types.items() if isinstance(found, Text) and found.values is None]
-        empty = frozenset(name for name in texts if _ends(table, _cell(table, name), run)[0] is None)
-        filled = frozenset(name for name, found in types.items() if found != table.columns[name].type)
-        columns = {name: replace(declared, type=types[name]) for name, declared in table.columns.items()}
+        types = {
+            name: _type(table, name, declared, run) for name, declared in table.columns.items()
+        }
+        texts = [
+            name
+            for name, found in types.items()
+            if isinstance(found, Text) and found.values is None
+        ]
+        empty = frozenset(
+            name for name in texts if _ends(table, _cell(table, name), run)[0] is None
+        )
+        filled = frozenset(
+            name for name, found in types.items() if found != table.columns[name].type
+        )
+        columns = {
+            name: replace(declared, type=types[name]) for name, declared in table.columns.items()
+        }
         known = replace(table, columns=columns)
         return replace(known, contents=replace(_contents(known, filled, run), empty=empty))
-    except EngineFailed:  # for want of memory: its words are about a charge, and nothing was charged
+    except (
+        EngineFailed
+    ):  # for want of memory: its words are about a charge, and nothing was charged
         return replace(table, contents=Contents((), (), failed=True))
 
 
@@ -105,15 +123,24 @@ def _type(table: Table, name: str, declared: Column, run: Run) -> Type:
             texts = _values(table, reading.read(declared, cell).sql, run)
             if not texts or any("\0" in one for one in texts):
                 return text
-            return replace(text, values=tuple(sorted(texts)), longest=text.longest or max(map(len, texts)))
-        case Number(lower=None, upper=None) as number if name not in table.key:  # keys are compared as the other side's are
+            return replace(
+                text, values=tuple(sorted(texts)), longest=text.longest or max(map(len, texts))
+            )
+        case Number(lower=None, upper=None) as number if (
+            name not in table.key
+        ):  # keys are compared as the other side's are
             if declared.kind == "int":
                 return _whole(number, table, cell, run)
-            return measured(number, *_ends(table, nodes.finite(reading.read(declared, cell).sql), run))
+            return measured(
+                number, *_ends(table, nodes.finite(reading.read(declared, cell).sql), run)
+            )
         case Day(lower=first, upper=last) as day if (first, last) == (FIRST_DAY, LAST_DAY):
             low, high = _ends(table, reading.read(declared, cell).sql, run)
             return day if low is None else replace(day, lower=low, upper=high)
-        case Moment(lower=start, upper=end) as moment if (start, end) == (FIRST_MOMENT, LAST_MOMENT):
+        case Moment(lower=start, upper=end) as moment if (start, end) == (
+            FIRST_MOMENT,
+            LAST_MOMENT,
+        ):
             low, high = _ends(table, reading.read(declared, cell).sql, run)
             return moment if low is None else replace(moment, lower=low, upper=high)
         case other:
@@ -126,7 +153,9 @@ def _whole(number: Number, table: Table, cell: exp.Expr, run: Run) -> Number:
     if low is None or max(abs(low), abs(high)) >= LARGEST:
         return number
     listed = tuple(sorted(values)) if values else None
-    return replace(number, lower=Fraction(low), upper=Fraction(high), step=Fraction(1), values=listed)
+    return replace(
+        number, lower=Fraction(low), upper=Fraction(high), step=Fraction(1), values=listed
+    )
 
 
 def _values(table: Table, cell: exp.Expr, run: Run) -> list[Any] | None:
@@ -161,10 +190,16 @@ def _contents(table: Table, filled: frozenset[str], run: Run) -> Contents:
         wanted = [field.alias for field in scan.fields if field in known or field.name in keys]
         lists: dict[str, Values] = {}
         cells = public_rows(scan, wanted, lists) if keys else select_rows(scan, wanted, lists)
-        found = select([*map(column, aliases)], cells, "p", group=aliases).limit(MOST_VALUES + 1, copy=False)
+        found = select([*map(column, aliases)], cells, "p", group=aliases).limit(
+            MOST_VALUES + 1, copy=False
+        )
         rows |= dict.fromkeys(zip(*run(Statement(found, len(aliases), 0, lists)).keys, strict=True))
     names = tuple(field.name for field in known)
-    return Contents(names, tuple(rows), filled) if len(rows) <= MOST_VALUES else Contents((), (), filled)
+    return (
+        Contents(names, tuple(rows), filled)
+        if len(rows) <= MOST_VALUES
+        else Contents((), (), filled)
+    )
 
 
 def _is_key(kind: Type | None) -> bool:

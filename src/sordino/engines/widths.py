@@ -25,7 +25,17 @@ _LONG = 2**63
 Reach: TypeAlias = tuple[int, int] | None
 """The least and the greatest that a whole number can be, where it is not NULL; None if that is not known."""
 
-_SAME = (exp.Paren, exp.Alias, exp.Min, exp.Max, LeastOf, exp.FirstValue, exp.Lag, exp.Lead, exp.Window)
+_SAME = (
+    exp.Paren,
+    exp.Alias,
+    exp.Min,
+    exp.Max,
+    LeastOf,
+    exp.FirstValue,
+    exp.Lag,
+    exp.Lead,
+    exp.Window,
+)
 """What yields one of the values of its argument."""
 _DOUBLES = (Doubles, exp.Div, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
 
@@ -93,14 +103,27 @@ class Widths:
                 return not node.is_string and not node.this.isdecimal()
             case exp.Case():
                 return any(self.double(value, depth) for value in _values(node))
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Coalesce() | exp.Least() | exp.Greatest() | exp.Neg() | exp.Abs():
+            case (
+                exp.Add()
+                | exp.Sub()
+                | exp.Mul()
+                | exp.Coalesce()
+                | exp.Least()
+                | exp.Greatest()
+                | exp.Neg()
+                | exp.Abs()
+            ):
                 return self.double(node.this, depth)
             case exp.Column() | exp.Identifier():
-                return depth > 0 and any(self.double(one, depth - 1) for one in self._definitions(node))
+                return depth > 0 and any(
+                    self.double(one, depth - 1) for one in self._definitions(node)
+                )
             case Let():
                 return self.double(node.expression, depth)
             case _:
-                return isinstance(node, _DOUBLES) or (isinstance(node, _SAME) and self.double(node.this, depth))
+                return isinstance(node, _DOUBLES) or (
+                    isinstance(node, _SAME) and self.double(node.this, depth)
+                )
 
     def reach(self, node: exp.Expr, facts: Sequence[_Fact] = ()) -> Reach:
         """How far an expression reaches."""
@@ -114,7 +137,9 @@ class Widths:
     def _reach(self, node: exp.Expr, facts: Sequence[_Fact]) -> Reach:
         match node:
             case exp.Literal():
-                return (int(node.this),) * 2 if not node.is_string and node.this.isdecimal() else None
+                return (
+                    (int(node.this),) * 2 if not node.is_string and node.this.isdecimal() else None
+                )
             case exp.Neg():
                 inner = self.reach(node.this, facts)
                 return None if inner is None else (-inner[1], -inner[0])
@@ -131,7 +156,11 @@ class Widths:
                 return None  # a double, whose reach only facts tell
             case exp.Sum():
                 inner = self.reach(node.this, facts)
-                return None if inner is None else (min(0, inner[0]) * MOST_ROWS, max(0, inner[1]) * MOST_ROWS)
+                return (
+                    None
+                    if inner is None
+                    else (min(0, inner[0]) * MOST_ROWS, max(0, inner[1]) * MOST_ROWS)
+                )
             case exp.Cast():
                 return self.reach(node.this, facts) if node.to.this is exp.DType.BIGINT else None
             case exp.Case():
@@ -141,7 +170,9 @@ class Widths:
             case exp.Least() | exp.Greatest():
                 return self._extreme(node, facts)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Mod() | WideDiv():
-                return _computed(node, self.reach(node.this, facts), self.reach(node.expression, facts))
+                return _computed(
+                    node, self.reach(node.this, facts), self.reach(node.expression, facts)
+                )
             case exp.Column() | exp.Identifier():
                 return _hull([self.reach(one) for one in self._definitions(node)] or [None])
             case Let():
@@ -227,7 +258,10 @@ class Widths:
 
 def _values(node: exp.Case) -> list[exp.Expr]:
     default = node.args.get("default")
-    return [*(branch.args["true"] for branch in node.args["ifs"]), *([] if default is None else [default])]
+    return [
+        *(branch.args["true"] for branch in node.args["ifs"]),
+        *([] if default is None else [default]),
+    ]
 
 
 def _is_written(node: exp.Expr) -> bool:
@@ -238,7 +272,9 @@ def _is_written(node: exp.Expr) -> bool:
 
 
 def _is_null(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Null) or (isinstance(node, exp.Cast) and isinstance(node.this, exp.Null))
+    return isinstance(node, exp.Null) or (
+        isinstance(node, exp.Cast) and isinstance(node.this, exp.Null)
+    )
 
 
 def _known(node: exp.Expr, facts: Sequence[_Fact]) -> Reach:

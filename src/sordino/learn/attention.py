@@ -15,12 +15,18 @@ _Module: Any = torch.nn.Module if has_torch() else object
 class SelfAttention(_Module):  # type: ignore[misc]
     """Multi-head self-attention on (examples, length, width), in place of torch.nn.MultiheadAttention."""
 
-    def __init__(self, width: int, heads: int, *, causal: bool = False, dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, heads: int, *, causal: bool = False, dropout: float = 0.0
+    ) -> None:
         if width % heads:
-            raise InvalidInput(f"heads={heads}", f"the width, {width}, must be a multiple of it", "Pass 4 or 8.")
+            raise InvalidInput(
+                f"heads={heads}", f"the width, {width}, must be a multiple of it", "Pass 4 or 8."
+            )
         super().__init__()
         self.heads, self.causal, self.dropout = heads, causal, dropout
-        self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width) for _ in range(4))
+        self.query, self.key, self.value, self.out = (
+            torch.nn.Linear(width, width) for _ in range(4)
+        )
 
     def forward(self, x: Any) -> Any:
         """The mixture of values that each place attends to."""

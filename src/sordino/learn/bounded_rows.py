@@ -43,7 +43,11 @@ class Box:
         """From a pair of numbers, or of arrays with one number for each feature."""
         if bounds is None:
             rule = "limits of the features are declared, never taken from the data"
-            raise InvalidInput("no bounds", rule, "Pass bounds=(0, 1), or two arrays with one number for each feature.")
+            raise InvalidInput(
+                "no bounds",
+                rule,
+                "Pass bounds=(0, 1), or two arrays with one number for each feature.",
+            )
         try:
             low, high = (np.broadcast_to(np.asarray(side, float), (features,)) for side in bounds)
         except (TypeError, ValueError):
@@ -83,7 +87,9 @@ def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
 def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:
     """The sum of rows on the lattice with noise, exactly mu-Gaussian-private for one row more or less."""
     whole = on_lattice(rows, bound)
-    total = sum((part.sum(0).astype(np.int64) for part in _parts(whole)), np.zeros(rows.shape[1], np.int64))
+    total = sum(
+        (part.sum(0).astype(np.int64) for part in _parts(whole)), np.zeros(rows.shape[1], np.int64)
+    )
     return _released(total, Fraction(bound) * SCALE, mu) / SCALE
 
 
@@ -94,7 +100,10 @@ def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
     sums over this many rows stay below 2^53, so that they are exact in floats.
     """
     whole, width = on_lattice(rows, bound), rows.shape[1]
-    total = sum((np.rint(part.T @ part).astype(np.int64) for part in _parts(whole)), np.zeros((width, width), np.int64))
+    total = sum(
+        (np.rint(part.T @ part).astype(np.int64) for part in _parts(whole)),
+        np.zeros((width, width), np.int64),
+    )
     at = np.triu_indices(width)
     noisy = np.zeros((width, width))
     noisy[at] = _released(total[at], (Fraction(bound) * SCALE) ** 2, mu) / SCALE**2
@@ -103,8 +112,12 @@ def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
 
 def _parts(whole: Floats) -> list[Floats]:
     if len(whole) and float(np.abs(whole).max()) ** 2 * _ROWS_AT_A_TIME >= 2.0**53:
-        raise InvalidInput("this bound", "sums would leave what floats hold exactly", "Declare a smaller row norm.")
-    return [whole[start : start + _ROWS_AT_A_TIME] for start in range(0, len(whole), _ROWS_AT_A_TIME)]
+        raise InvalidInput(
+            "this bound", "sums would leave what floats hold exactly", "Declare a smaller row norm."
+        )
+    return [
+        whole[start : start + _ROWS_AT_A_TIME] for start in range(0, len(whole), _ROWS_AT_A_TIME)
+    ]
 
 
 def _released(total: npt.NDArray[np.int64], sensitivity: Fraction, mu: Fraction) -> Floats:

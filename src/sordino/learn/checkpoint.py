@@ -27,14 +27,23 @@ def _digest(state: Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for name, value in sorted(state.items()):
         found.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
-        found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        found.update(
+            value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        )
     return found.hexdigest()
 
 
-def save_checkpoint(path: Path, model: Any, optimizer: Any, mark: Mark, secret: dict[str, Any] | None = None) -> None:
+def save_checkpoint(
+    path: Path, model: Any, optimizer: Any, mark: Mark, secret: dict[str, Any] | None = None
+) -> None:
     """Write the file whole, then put it in place; only its owner can read it."""
     facts = {"run": mark.run, "stretch": mark.stretch, "step": mark.step, "model": mark.model}
-    kept = {"sordino": 1, "mark": facts, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    kept = {
+        "sordino": 1,
+        "mark": facts,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
     if secret is not None:
         kept["secret"] = secret
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -64,16 +73,26 @@ class Checkpoint:
     def read(path: Path) -> Checkpoint:
         """Read a file; no code in it is run."""
         if not path.is_file():
-            raise InvalidInput(repr(str(path)), "there is no such file", "Pass the path that train() was given.")
+            raise InvalidInput(
+                repr(str(path)), "there is no such file", "Pass the path that train() was given."
+            )
         try:
             kept = torch.load(path, weights_only=True, map_location="cpu")
-            found = Checkpoint(path, Mark(**kept["mark"]), kept["model"], kept["optimizer"], kept.get("secret"))
+            found = Checkpoint(
+                path, Mark(**kept["mark"]), kept["model"], kept["optimizer"], kept.get("secret")
+            )
             same = _digest(found.model) == found.mark.model
         except Exception as error:
             rule = f"it is not a checkpoint ({type(error).__name__})"
-            raise InvalidInput(repr(str(path)), rule, "Pass the path that train() was given.") from None
+            raise InvalidInput(
+                repr(str(path)), rule, "Pass the path that train() was given."
+            ) from None
         if not same:
-            raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
+            raise InvalidInput(
+                repr(str(path)),
+                "its model is not the one it names",
+                "Load the file as it was written.",
+            )
         return found
 
     def put_back(self, model: Any, optimizer: Any) -> None:
@@ -89,4 +108,6 @@ class Checkpoint:
             yield
         except Exception as error:
             rule = f"it is not a checkpoint of this model and optimizer ({type(error).__name__})"
-            raise InvalidInput(repr(str(self.path)), rule, "Build the trainer as for the run that wrote it.") from None
+            raise InvalidInput(
+                repr(str(self.path)), rule, "Build the trainer as for the run that wrote it."
+            ) from None

@@ -16,7 +16,15 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.learn.gradient_noise import CLIP_STEPS
-from sordino.learn.layers import Call, Piece, PlainVector, Rows, TokenRows, pieces_of, trainable_layers
+from sordino.learn.layers import (
+    Call,
+    Piece,
+    PlainVector,
+    Rows,
+    TokenRows,
+    pieces_of,
+    trainable_layers,
+)
 from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out, kept_for_product
 from sordino.learn.torch_extra import torch
 
@@ -53,7 +61,9 @@ class Shapes:
         for piece in pieces:
             match piece:
                 case Rows() if id(piece) in made:
-                    error = CLIP_STEPS // PRODUCT_STEPS * _ROUNDING * math.sqrt(piece.parameter.numel())
+                    error = (
+                        CLIP_STEPS // PRODUCT_STEPS * _ROUNDING * math.sqrt(piece.parameter.numel())
+                    )
                 case Rows():
                     source, out = _size(piece.into) * per_unit, _size(piece.out) * per_unit
                     spread = math.sqrt(piece.copies * source * out)
@@ -63,7 +73,9 @@ class Shapes:
                     error = _ROUNDING * (fineness + 0.5) * spread
                     finenesses.append(fineness)
                 case TokenRows():
-                    error = _ROUNDING * math.sqrt(_size(piece.tokens) * per_unit * _size(piece.out) * per_unit)
+                    error = _ROUNDING * math.sqrt(
+                        _size(piece.tokens) * per_unit * _size(piece.out) * per_unit
+                    )
                 case PlainVector():
                     error = _ROUNDING * math.sqrt(_size(piece.vectors))
             lost[id(piece.parameter)] = lost.get(id(piece.parameter), 0.0) + error
@@ -81,7 +93,9 @@ def _size(tensor: Any) -> int:
 
 
 @contextmanager
-def _captured(layers: dict[str, Any], trained: dict[int, Any], keep: Callable[[Call], None]) -> Iterator[None]:
+def _captured(
+    layers: dict[str, Any], trained: dict[int, Any], keep: Callable[[Call], None]
+) -> Iterator[None]:
     """Inside, `keep` gets each call's input and the gradient of its output; no gradient of a weight is computed."""
 
     def hook(layer: Any, arguments: tuple[Any, ...], out: Any) -> Any:
@@ -128,7 +142,11 @@ def captured_calls(
 
 
 def _passes(
-    model: Any, layers: dict[str, Any], trained: dict[int, Any], loss: Callable[[Any], Any], keep: Callable[[Call], None]
+    model: Any,
+    layers: dict[str, Any],
+    trained: dict[int, Any],
+    loss: Callable[[Any], Any],
+    keep: Callable[[Call], None],
 ) -> Any:
     with _captured(layers, trained, keep), torch.enable_grad(), _deterministic():
         losses = loss(model)
@@ -177,11 +195,15 @@ class ClippedSums:
         self.shapes: Shapes | None = None
         self._constants: dict[str, Any] = {}
         sizes = [parameter.numel() for parameter in self.parameters.values()]
-        self.flat = torch.zeros(sum(sizes), dtype=torch.int64, device=next(iter(self.parameters.values())).device)
+        self.flat = torch.zeros(
+            sum(sizes), dtype=torch.int64, device=next(iter(self.parameters.values())).device
+        )
         """All sums in one line; `sums` are views of it."""
         self.sums: dict[int, Any] = {
             key: part.reshape(parameter.shape)
-            for (key, parameter), part in zip(self.parameters.items(), self.flat.split(sizes), strict=True)
+            for (key, parameter), part in zip(
+                self.parameters.items(), self.flat.split(sizes), strict=True
+            )
         }
 
     def clear(self) -> None:
@@ -195,7 +217,11 @@ class ClippedSums:
         if missing:
             name = self.names[min(missing, key=lambda key: self.names[key])]
             rule = "the loss does not depend on it"
-            raise InvalidInput(f"parameter {name!r}", rule, "Use it in the model, or freeze it by requires_grad_(False).")
+            raise InvalidInput(
+                f"parameter {name!r}",
+                rule,
+                "Use it in the model, or freeze it by requires_grad_(False).",
+            )
         self.shapes = Shapes.of(pieces, self.per_unit)
 
     def add(self, loss: Callable[[Any], Any]) -> Any:
@@ -210,7 +236,11 @@ class ClippedSums:
         def keep(call: Call) -> None:
             for piece in pieces_of(call, trained):
                 kept = isinstance(piece, Rows) and next(ways, False)
-                pieces.append(kept_for_product(piece, self.per_unit) if isinstance(piece, Rows) and kept else piece)
+                pieces.append(
+                    kept_for_product(piece, self.per_unit)
+                    if isinstance(piece, Rows) and kept
+                    else piece
+                )
 
         losses = _passes(self.model, self.layers, self.parameters, loss, keep)
         with torch.no_grad():
@@ -240,7 +270,10 @@ class ClippedSums:
             if is_product:
                 kept += Product.numbers(piece)
             else:
-                passing = max(passing, 2 * piece.length * self.per_unit * piece.groups * (piece.width + piece.height))
+                passing = max(
+                    passing,
+                    2 * piece.length * self.per_unit * piece.groups * (piece.width + piece.height),
+                )
         return kept + passing
 
     def set_gradients(self, noisy: Any, factor: float) -> None:
@@ -255,15 +288,21 @@ class ClippedSums:
         if self.shapes is None:
             raise RuntimeError("shapes are learned first")
         keys = {key: place for place, key in enumerate(self.parameters)}
-        places = self._constant("places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces])
-        norms = torch.zeros(len(keys), found.norms.shape[1], dtype=torch.float64, device=found.norms.device)
+        places = self._constant(
+            "places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces]
+        )
+        norms = torch.zeros(
+            len(keys), found.norms.shape[1], dtype=torch.float64, device=found.norms.device
+        )
         norm = norms.index_add_(0, places, found.norms).square().sum(0).sqrt()
         room = (CLIP_STEPS - self.shapes.lost) * self.step * (1 - 2.0**-20)
         weight = room / norm.clamp(min=room)
         if len(found.sizes_into):
             steps = found.sizes_out / self.step
             steps[: len(found.rows)] *= found.scales
-            exact = (_EXACT / self.units / (found.sizes_into + 1)).clamp(max=2.0**_MOST_BITS) / (steps + 1)
+            exact = (_EXACT / self.units / (found.sizes_into + 1)).clamp(max=2.0**_MOST_BITS) / (
+                steps + 1
+            )
             weight = torch.minimum(exact.amin(0), weight)
         good = torch.isfinite(norm) & torch.isfinite(weight)
         return torch.where(good, weight, 0.0), good
@@ -273,7 +312,9 @@ class ClippedSums:
         if self.per_unit == 1:
             return rows
         count, groups, length, width = rows.shape
-        split = rows.reshape(count // self.per_unit, self.per_unit, groups, length, width).transpose(1, 2)
+        split = rows.reshape(
+            count // self.per_unit, self.per_unit, groups, length, width
+        ).transpose(1, 2)
         return split.reshape(count // self.per_unit, groups, self.per_unit * length, width)
 
     def _constant(self, name: str, device: Any, values: list[Any]) -> Any:
@@ -294,7 +335,11 @@ class ClippedSums:
         if self.shapes is None or len(every) != len(self.shapes.products):
             raise RuntimeError("the model calls other layers than on the made-up examples")
         device = pieces[0].parameter.device
-        products = [Product(piece, self._by_unit) for piece, made in zip(every, self.shapes.products, strict=True) if made]
+        products = [
+            Product(piece, self._by_unit)
+            for piece, made in zip(every, self.shapes.products, strict=True)
+            if made
+        ]
         rows = [piece for piece, made in zip(every, self.shapes.products, strict=True) if not made]
         outs = [piece.out for piece in rows] + [piece.out for piece in tokens]
         sizes_out = [self._norm_of(out) for out in outs] + self._plain_norms(plain)
@@ -306,10 +351,15 @@ class ClippedSums:
             sizes = torch.stack(sizes_out[len(outs) :])
             norms += (sizes * (1 + 2.0**-30)).unbind()
             sizes_into += torch.zeros_like(sizes).unbind()
-        units = len(pieces[0].vectors if isinstance(pieces[0], PlainVector) else pieces[0].out) // self.per_unit
+        units = (
+            len(pieces[0].vectors if isinstance(pieces[0], PlainVector) else pieces[0].out)
+            // self.per_unit
+        )
         norms += [made.norms(units) for made in products]
         empty = torch.zeros(0, units, dtype=torch.float64, device=device)
-        lines = (torch.stack(some) if some else empty for some in (norms, scales, sizes_into, sizes_out))
+        lines = (
+            torch.stack(some) if some else empty for some in (norms, scales, sizes_into, sizes_out)
+        )
         return _Measured(rows, tokens, plain, products, *lines)
 
     def _measure_rows(self, rows: list[Rows], sizes_out: list[Any]) -> tuple[list[Any], ...]:
@@ -322,7 +372,9 @@ class ClippedSums:
             exponents = torch.ceil(torch.log2(size / (fine * root)) + 2.0**-20).clamp(-900, 900)
             scale = torch.where((size > 0) & torch.isfinite(size), torch.exp2(exponents), 1.0)
             into = copies * (size / scale + 0.5 * root) * (1 + 2.0**-30)
-            into = torch.where(into <= copies * (fine + 0.5) * root * (1 + 2.0**-20), into, math.inf)
+            into = torch.where(
+                into <= copies * (fine + 0.5) * root * (1 + 2.0**-20), into, math.inf
+            )
             scales.append(scale)
             sizes_into.append(into)
             norms.append(self._row_norms(piece, scale, into * size_out) * scale)
@@ -343,14 +395,20 @@ class ClippedSums:
 
     def _summed(self, vectors: Any) -> Any:
         vectors = vectors.double()
-        return vectors if self.per_unit == 1 else vectors.reshape(-1, self.per_unit, vectors.shape[1]).sum(1)
+        return (
+            vectors
+            if self.per_unit == 1
+            else vectors.reshape(-1, self.per_unit, vectors.shape[1]).sum(1)
+        )
 
     def _token_norms(self, piece: TokenRows, size: Any) -> Any:
         tokens = piece.tokens.reshape(len(piece.tokens) // self.per_unit, -1)
         out = self._by_unit(piece.out[:, None])[:, 0].double()
         same = tokens[:, :, None] == tokens[:, None, :]
         squared = (out @ out.transpose(1, 2)).mul_(same).sum((1, 2))
-        return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * tokens.shape[1] * size.square()).sqrt()
+        return (
+            squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * tokens.shape[1] * size.square()
+        ).sqrt()
 
     def _row_norms(self, piece: Rows, scale: Any, size: Any) -> Any:
         """The norm of each unit's sum of outer products, of inputs on their lattice; rounded up."""
@@ -384,7 +442,9 @@ class ClippedSums:
             total = self.sums[id(tokens.parameter)]
             out = self._lattice(tokens.out, factor)
             table = torch.zeros(total.shape, dtype=torch.float64, device=total.device)
-            total += table.index_add_(0, tokens.tokens.reshape(-1), out.reshape(-1, out.shape[2])).long()
+            total += table.index_add_(
+                0, tokens.tokens.reshape(-1), out.reshape(-1, out.shape[2])
+            ).long()
         if found.plain:
             every = self._summed(torch.cat([piece.vectors for piece in found.plain], 1))
             whole = whole_multiples(every, factor, torch.float64).sum(0).long()

@@ -22,7 +22,10 @@ from sordino.privacy.exact import four_digits
 __all__ = ["CorrelatedNoise", "Shifted", "column"]
 
 _BITS = 12
-_SMALLEST, _LARGEST = Fraction(1, 32), Fraction(2**11)  # clipping norms of noise, so that nothing leaves int64
+_SMALLEST, _LARGEST = (
+    Fraction(1, 32),
+    Fraction(2**11),
+)  # clipping norms of noise, so that nothing leaves int64
 
 
 def column(bands: int) -> list[int]:
@@ -63,7 +66,9 @@ class CorrelatedNoise:
             raise InvalidInput(f"bands={bands}", rule, "Pass bands=1, or another epsilon.")
         reach = Fraction(length * CLIP_STEPS)
         self.noise = GradientNoise._for(reach, sigma * reach, 1)
-        self._past: deque[Any] = deque(maxlen=bands - 1)  # by how much each step was off, the newest first
+        self._past: deque[Any] = deque(
+            maxlen=bands - 1
+        )  # by how much each step was off, the newest first
         self._step = 0
 
     def release(self, sums: Any, step: int) -> Any:
@@ -104,12 +109,19 @@ class CorrelatedNoise:
     def state(self, like: Any) -> dict[str, Any]:
         """What is remembered, for a checkpoint."""
         rows = [torch.zeros_like(like) if off is None else off for off in self._past]
-        return {"step": self._step, "off": torch.stack(rows).cpu() if rows else torch.zeros(0, dtype=torch.int64)}
+        return {
+            "step": self._step,
+            "off": torch.stack(rows).cpu() if rows else torch.zeros(0, dtype=torch.int64),
+        }
 
     def restore(self, state: dict[str, Any], like: Any) -> None:
         """Go on from what was remembered; raises ValueError if it is of another run."""
         off = state["off"]
-        if len(off) > len(self.weights) - 1 or off.dtype != torch.int64 or off.shape[1:] not in {(), like.shape}:
+        if (
+            len(off) > len(self.weights) - 1
+            or off.dtype != torch.int64
+            or off.shape[1:] not in {(), like.shape}
+        ):
             raise ValueError("the noise of another model")
         self._past.clear()
         self._past.extend(row.to(like.device) for row in off)

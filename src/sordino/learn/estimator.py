@@ -22,7 +22,13 @@ from sordino.privacy.exact import four_digits, open_unit, positive, show
 from sordino.privacy.loss import GaussianLoss, largest_mu
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin, TransformerMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClusterMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
 except ImportError:  # scikit-learn is optional: without it they are plain classes
     BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin, TransformerMixin = (
         type(name, (), {}) for name in ("Base", "Classifier", "Cluster", "Regressor", "Transformer")
@@ -66,7 +72,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _fitting(self, X: Any) -> Iterator[tuple[Floats, Fraction]]:  # noqa: N803
         """The rows, clamped and scaled to [0, 1], and the mu that may be spent; the fit is charged, or forfeited."""
         self._expect()
-        mu = largest_mu(positive("epsilon", self.epsilon).lower, open_unit("delta", self.delta).lower)
+        mu = largest_mu(
+            positive("epsilon", self.epsilon).lower, open_unit("delta", self.delta).lower
+        )
         rows = _matrix(X)
         if rows.shape[1] < 1:
             rule = f"it has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required"
@@ -91,8 +99,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.ledger is None:
             return None
         if not isinstance(self.ledger, Ledger):
-            raise InvalidInput(f"ledger={show(self.ledger)}", "it must be a Ledger", "Pass session.ledger.")
-        request = Request(f"fit-{uuid.uuid4().hex}", self._what, f"epsilon {self.epsilon}, delta {self.delta}")
+            raise InvalidInput(
+                f"ledger={show(self.ledger)}", "it must be a Ledger", "Pass session.ledger."
+            )
+        request = Request(
+            f"fit-{uuid.uuid4().hex}", self._what, f"epsilon {self.epsilon}, delta {self.delta}"
+        )
         return self.ledger.charge(Charge.of(GaussianLoss(mu)), request).receipt
 
     def _finish(self, *results: Floats) -> None:
@@ -109,7 +121,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if rows.shape[1] != self.n_features_in_:
             expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             rule = f"X has {rows.shape[1]} features, but {expected}"
-            raise InvalidInput(f"data of shape {rows.shape}", rule, "Pass the columns that it was fitted with.")
+            raise InvalidInput(
+                f"data of shape {rows.shape}", rule, "Pass the columns that it was fitted with."
+            )
         return self._box.unit(rows)
 
 
@@ -128,10 +142,14 @@ def _numbers(given: Any) -> Floats:
     if hasattr(given, "toarray"):
         rule = "sparse input is not supported"
         raise InvalidInput(f"data of type {type(given).__name__}", rule, "Pass X.toarray().")
-    listed = isinstance(given, list | tuple)  # what NumPy would take for its type depends on single cells
+    listed = isinstance(
+        given, list | tuple
+    )  # what NumPy would take for its type depends on single cells
     found = np.array(given, object) if listed else np.asarray(given)
     if found.dtype.kind == "c":
-        raise InvalidInput(f"data of type {found.dtype}", "Complex data not supported", "Pass real numbers.")
+        raise InvalidInput(
+            f"data of type {found.dtype}", "Complex data not supported", "Pass real numbers."
+        )
     if found.dtype.kind == "O":
         found = np.asarray(np.frompyfunc(_number, 1, 1)(found))
     elif found.dtype.kind not in "biuf":
@@ -151,13 +169,19 @@ def _matrix(X: Any) -> Floats:  # noqa: N803
     rows = _numbers(X)
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
-        raise InvalidInput(f"data of shape {rows.shape}", rule, "Reshape your data: one line for each row.")
+        raise InvalidInput(
+            f"data of shape {rows.shape}", rule, "Reshape your data: one line for each row."
+        )
     return rows
 
 
 def _flat(found: Any, rows: int) -> Any:
     if found.ndim == 2 and found.shape[1] == 1:
-        warnings.warn("A column-vector y was passed when a 1d array was expected.", _conversion(), stacklevel=4)
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected.",
+            _conversion(),
+            stacklevel=4,
+        )
         found = found[:, 0]
     if found.shape != (rows,):
         rule = f"there must be one target for each of the {rows} rows"
@@ -200,15 +224,27 @@ def shape_of(X: Any) -> tuple[int, int]:  # noqa: N803
 
 def positive_number(name: str, value: Any) -> float:
     """A number above zero that was passed as a parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1e100:
-        raise InvalidInput(f"{name}={show(value)}", "it must be a number above zero", "Pass 1.0 or the like.")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or not 0 < value < 1e100
+    ):
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a number above zero", "Pass 1.0 or the like."
+        )
     return float(value)
 
 
 def whole_number(name: str, value: Any) -> int:
     """A whole number above zero that was passed as a parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= 10**6:
-        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 8 or so.")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 1 <= value <= 10**6
+    ):
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a whole number above zero", "Pass 8 or so."
+        )
     return int(value)
 
 
@@ -219,13 +255,17 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
         raise InvalidInput("no classes", rule, "Pass classes=[0, 1].")
     known = np.unique(np.asarray(classes))
     if len(known) < 2:
-        raise InvalidInput(f"classes={show(classes)}", "there must be at least two", "Pass classes=[0, 1].")
+        raise InvalidInput(
+            f"classes={show(classes)}", "there must be at least two", "Pass classes=[0, 1]."
+        )
     if y.dtype.kind in "biuf" and known.dtype.kind in "biuf":
         places = np.minimum(np.searchsorted(known, y), len(known) - 1)
         return known, np.where(known[places] == y, places, 0)
     if y.dtype.kind != "O" and (y.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
         rule = f"targets of type {y.dtype} are never one of them"
-        raise InvalidInput(f"classes={show(classes)}", rule, "Pass the classes as they stand in the data.")
+        raise InvalidInput(
+            f"classes={show(classes)}", rule, "Pass the classes as they stand in the data."
+        )
     index = {value: place for place, value in enumerate(known.tolist())}
     return known, np.array([_place(index, value) for value in y.tolist()], int)
 

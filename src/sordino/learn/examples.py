@@ -30,13 +30,23 @@ class Examples:
     @staticmethod
     def of(data: Any, persons: Any = None, max_examples: int | None = None) -> Examples:
         """What the caller gave: a pair (inputs, targets) of arrays or tensors, or a dataset with a length."""
-        if isinstance(data, tuple | list) and len(data) == 2 and all(hasattr(part, "shape") for part in data):
+        if (
+            isinstance(data, tuple | list)
+            and len(data) == 2
+            and all(hasattr(part, "shape") for part in data)
+        ):
             x, y = (torch.as_tensor(part) for part in data)
             if len(x) != len(y):
                 rule = "each example has one input and one target"
-                raise InvalidInput(f"{len(x)} inputs and {len(y)} targets", rule, "Pass arrays of one length.")
+                raise InvalidInput(
+                    f"{len(x)} inputs and {len(y)} targets", rule, "Pass arrays of one length."
+                )
             source, count = (x, y), len(x)
-        elif hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str | bytes | dict):
+        elif (
+            hasattr(data, "__len__")
+            and hasattr(data, "__getitem__")
+            and not isinstance(data, str | bytes | dict)
+        ):
             source, count = data, len(data)
         else:
             rule = "each example must have a known place, so that coins can be thrown for it"
@@ -58,7 +68,9 @@ class Examples:
     def forms(self) -> tuple[Any, Any]:
         """One input and one target, of which only shape and type are looked at: these are taken to be public."""
         if not self.count:
-            raise InvalidInput("no examples", "shapes are taken from the first one", "Pass at least one example.")
+            raise InvalidInput(
+                "no examples", "shapes are taken from the first one", "Pass at least one example."
+            )
         if isinstance(self.source, tuple):
             return self.source[0][0], self.source[1][0]
         x, y = self.source[0]
@@ -94,16 +106,22 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
     if persons is None:
         if most is not None:
             rule = "it bounds the examples of one person"
-            raise InvalidInput(f"max_examples={show(most)}", rule, "Pass persons= as well: who each example is of.")
+            raise InvalidInput(
+                f"max_examples={show(most)}", rule, "Pass persons= as well: who each example is of."
+            )
         return np.arange(count, dtype=np.int64)[:, None]
     names = np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
     if names.shape != (count,):
         rule = f"there must be one person for each of the {count} examples"
-        raise InvalidInput(f"persons of shape {names.shape}", rule, "Pass a column of names or numbers.")
+        raise InvalidInput(
+            f"persons of shape {names.shape}", rule, "Pass a column of names or numbers."
+        )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         rule = "how many examples of one person count must be declared, as it must not come from the data"
         raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
-    known = np.array([name is not None and name == name for name in names.tolist()], bool)  # NaN is not itself
+    known = np.array(
+        [name is not None and name == name for name in names.tolist()], bool
+    )  # NaN is not itself
     places, names = np.flatnonzero(known), names[known]
     if names.dtype == object:  # a mixture cannot be put in order; its texts can
         names = np.array([f"{type(name).__name__} {name}" for name in names])

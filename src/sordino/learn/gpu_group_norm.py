@@ -58,5 +58,7 @@ def group_norm_sums_on_gpu(into: Any, out: Any, groups: int, small: float) -> tu
     scaled, shifted = (torch.empty(count, channels, device=into.device) for _ in range(2))
     few = 1 << max(5, min(10, (length - 1).bit_length()))
     many = 1 << max(5, min(11, (channels // groups * length - 1).bit_length()))
-    _group_sums[(count, groups)](scaled, shifted, into, out, small, channels, length, channels // groups, many, few)
+    _group_sums[(count, groups)](
+        scaled, shifted, into, out, small, channels, length, channels // groups, many, few
+    )
     return scaled, shifted

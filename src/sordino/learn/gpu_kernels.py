@@ -78,9 +78,13 @@ if triton is not None:
         """|Z| in float32 from the first 31 bits of the uniform."""
         x = m.to(tl.float32) * (2.0**-31) + 2.0**-32
         v = -tl.log(x)
-        top = ((4.448229302830665e-04 * v + 5.378411582241148e-02) * v + 0.665330802903159) * v + 1.8610475094629844
+        top = (
+            (4.448229302830665e-04 * v + 5.378411582241148e-02) * v + 0.665330802903159
+        ) * v + 1.8610475094629844
         top = (top * v + 1.2533079467735997) * v
-        bottom = ((5.1898712013453896e-03 * v + 0.17235606810046902) * v + 1.0954100923914478) * v + 1.984808123906588
+        bottom = (
+            (5.1898712013453896e-03 * v + 0.17235606810046902) * v + 1.0954100923914478
+        ) * v + 1.984808123906588
         return top / (bottom * v + 1.0)
 
     @triton.jit  # type: ignore[untyped-decorator]
@@ -144,7 +148,9 @@ if triton is not None:
             inside = place < count
             if ADD:
                 value = tl.load(sums + place, mask=inside, other=0)
-                part = _part(value, coarse).to(tl.float32) / (tl.full((), 1, tl.int64) << coarse).to(tl.float32)
+                part = _part(value, coarse).to(tl.float32) / (
+                    tl.full((), 1, tl.int64) << coarse
+                ).to(tl.float32)
                 y = tl.where(sign < 0, -y, y) + part
                 nearest = tl.floor(y + 0.5)
                 drawn = ((value >> coarse) + nearest.to(tl.int64)) << coarse
@@ -200,7 +206,9 @@ if triton is not None:
         high = _word_of(key, block.to(tl.uint32), j, 0).to(tl.int32, bitcast=True)
         low = _word_of(key, block.to(tl.uint32), j, 1)
         sign = high >> 31
-        m = ((high ^ sign).to(tl.int64) << 32) | (low ^ sign.to(tl.uint32, bitcast=True)).to(tl.int64)
+        m = ((high ^ sign).to(tl.int64) << 32) | (low ^ sign.to(tl.uint32, bitcast=True)).to(
+            tl.int64
+        )
         x = m.to(tl.float64) * 1.0842021724855044e-19
         far = tl.maximum(x, 8.881784197001252e-16)
         scale = _scale_of(key)
@@ -208,7 +216,9 @@ if triton is not None:
         doubtful = scale * (2.2737367544323206e-13 + 1.37e-19 / far) + slack
         if ADD:
             value = tl.load(sums + place, mask=inside, other=0)
-            part = _part(value, coarse).to(tl.float64) / (tl.full((), 1, tl.int64) << coarse).to(tl.float64)
+            part = _part(value, coarse).to(tl.float64) / (tl.full((), 1, tl.int64) << coarse).to(
+                tl.float64
+            )
             y = tl.where(sign < 0, -y, y) + part
             nearest = tl.floor(y + 0.5)
             drawn = ((value >> coarse) + nearest.to(tl.int64)) << coarse

@@ -33,5 +33,7 @@ def whole_multiples_on_gpu(numbers: Any, factor: Any, dtype: Any) -> Any:
     out = torch.empty(numbers.shape, dtype=dtype, device=numbers.device)
     count = numbers.numel()
     if count:
-        _whole[(-(-count // _WIDTH),)](out, numbers, factor.contiguous(), count, count // len(numbers), _WIDTH)
+        _whole[(-(-count // _WIDTH),)](
+            out, numbers, factor.contiguous(), count, count // len(numbers), _WIDTH
+        )
     return out

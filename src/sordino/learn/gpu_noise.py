@@ -52,15 +52,23 @@ def _expect_sound(device: str) -> None:
         raise InvalidInput(f"device {device!r}", rule, "Train on the CPU, or on another GPU.")
 
 
-def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coarse: int = 0, *, source: Bits) -> Any:
+def draw_rounded(
+    scale: Fraction, count: int, device: Any, sums: Any = None, coarse: int = 0, *, source: Bits
+) -> Any:
     """`count` exact draws of round(scale Z) as int32; of int64 `sums` k, 2^j round(k/2^j + scale Z) with j = `coarse`."""
     from sordino.learn.gpu_kernels import LANES, draw_long, draw_short
 
     _expect_sound(str(device))
     if not 0 < count <= _MOST or not scale <= _LARGEST:
         rule = f"at most {_MOST} numbers of a scale up to {_LARGEST} are drawn at a time"
-        raise InvalidInput(f"{count} numbers of scale {float(scale):g}", rule, "Draw fewer, or on a coarser lattice.")
-    key_and_scale = np.concatenate([source.words(4).view(np.int32), np.array([float(scale)]).view(np.int32)])
+        raise InvalidInput(
+            f"{count} numbers of scale {float(scale):g}",
+            rule,
+            "Draw fewer, or on a coarser lattice.",
+        )
+    key_and_scale = np.concatenate(
+        [source.words(4).view(np.int32), np.array([float(scale)]).view(np.int32)]
+    )
     key = torch.as_tensor(key_and_scale).to(device, non_blocking=True)
     add = sums is not None
     out = torch.empty(count, dtype=torch.int64 if add else torch.int32, device=device)
@@ -73,21 +81,34 @@ def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coa
     given = sums if add else out
     if short:
         sure = 0.5 - float_scale * SHORT_DOUBT - 2.0**-22
-        draw_short[(tiles,)](out, given, key, places, found, count, coarse, float_scale, sure, _FLOOR, add, LANES)
+        draw_short[(tiles,)](
+            out, given, key, places, found, count, coarse, float_scale, sure, _FLOOR, add, LANES
+        )
     most = len(places) if short else count
     room = int(most * 2.0**-36 * float_scale) + 65536
-    open_places, open_words = (torch.empty(room, dtype=torch.int64, device=device) for _ in range(2))
+    open_places, open_words = (
+        torch.empty(room, dtype=torch.int64, device=device) for _ in range(2)
+    )
     draw_long[(-(-most // LANES),)](out, given, key, places, count, found, open_places, open_words, found[1:], coarse,
                                     2.0**-48, add, not short, LANES)  # fmt: skip
     many, left = found.tolist()
     if many > most:  # a chance below 2^-1000: nothing was lost, as the whole is drawn anew
         return draw_rounded(scale, count, device, sums, coarse, source=source)
-    _refine_open(RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, left, source)
+    _refine_open(
+        RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, left, source
+    )
     return out
 
 
 def _refine_open(
-    noise: RoundedNoise, out: Any, sums: Any, coarse: int, places: Any, words: Any, many: int, source: Bits
+    noise: RoundedNoise,
+    out: Any,
+    sums: Any,
+    coarse: int,
+    places: Any,
+    words: Any,
+    many: int,
+    source: Bits,
 ) -> None:
     """Decide the few that are left in ball arithmetic, on the CPU."""
     if not many:
@@ -97,7 +118,8 @@ def _refine_open(
     at = places[:many]
     values = [0] * many if sums is None else sums[at].tolist()
     decided = [
-        ((value >> coarse) + noise._refine(word, source, Fraction(value % 2**coarse, 2**coarse))) << coarse
+        ((value >> coarse) + noise._refine(word, source, Fraction(value % 2**coarse, 2**coarse)))
+        << coarse
         for word, value in zip(words[:many].tolist(), values, strict=True)
     ]
     out[at] = torch.as_tensor(decided, dtype=out.dtype, device=out.device)
@@ -114,6 +136,8 @@ class GpuNoise:
         j = self.noise.coarse_bits
 
         def draw(bits: Bits) -> Any:
-            return draw_rounded(self.noise.scale / 2**j, sums.numel(), sums.device, sums, j, source=bits)
+            return draw_rounded(
+                self.noise.scale / 2**j, sums.numel(), sums.device, sums, j, source=bits
+            )
 
         return drawn(self.noise, "release", sums, draw)

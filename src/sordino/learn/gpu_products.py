@@ -25,11 +25,17 @@ _FEW_CHANNELS = 16
 _PROGRAMS = 1056
 _FEWEST_UNITS = 8
 _MOST_UNITS = 2**10  # of 2^20 steps each: their sums fit into int32
-_HALF_BITS = 15  # a unit's rows in half precision have at most this norm, so that no entry overflows
+_HALF_BITS = (
+    15  # a unit's rows in half precision have at most this norm, so that no entry overflows
+)
 _LARGEST_SHIFT = 120
 _LARGEST_FACTOR = 2.0**100
 _WIDTH = 1024
-_ROW_TILE = 128, 64, 128  # with what follows, as measured on an H200: 264 such programs run there at a time
+_ROW_TILE = (
+    128,
+    64,
+    128,
+)  # with what follows, as measured on an H200: 264 such programs run there at a time
 _ROW_WARPS, _ROW_STAGES, _ROW_PROGRAMS = 4, 2, 264
 
 _WRITTEN = ["squares", "sums", "factors"]  # where these are must not choose another compiled kernel
@@ -40,11 +46,14 @@ if triton is not None:
     def _squares(out, numbers, width, WIDTH: tl.constexpr) -> Any:  # type: ignore[no-untyped-def]
         line, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
         place = part * WIDTH + tl.arange(0, WIDTH)
-        number = tl.load(numbers + line * width + place, mask=place < width, other=0.0).to(tl.float64)
+        number = tl.load(numbers + line * width + place, mask=place < width, other=0.0).to(
+            tl.float64
+        )
         tl.store(out + line * tl.num_programs(1) + part, tl.sum(number * number, 0))
 
     @triton.jit(  # type: ignore[untyped-decorator]
-        do_not_specialize=["adding", "units", "portion", "examples", "blocks"], do_not_specialize_on_alignment=_WRITTEN
+        do_not_specialize=["adding", "units", "portion", "examples", "blocks"],
+        do_not_specialize_on_alignment=_WRITTEN,
     )
     def _multiplied_out(  # type: ignore[no-untyped-def]
         squares, sums, factors, into, out, adding, units, portion, examples, blocks,
@@ -78,7 +87,10 @@ if triton is not None:
             c = q % C
             c_inside = q < width
             i, j = (q // C) // KW, (q // C) % KW
-        up, left = i * DY + (PY * SY - PY), j * DX + (PX * SX - PX)  # not below zero: by so many strides too far
+        up, left = (
+            i * DY + (PY * SY - PY),
+            j * DX + (PX * SX - PX),
+        )  # not below zero: by so many strides too far
         start = c * (HIGH * WIDE) + ((up % SY) * SX + left % SX) * part
         up, left = up // SY - PY, left // SX - PX
         steps = examples * blocks
@@ -95,7 +107,10 @@ if triton is not None:
                 seen = (t_inside & (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE))[None, :]
                 at = (y * WIDE + x)[None, :]
             else:
-                y, x = (t // OUT_WIDE)[None, :] + up[:, None], (t % OUT_WIDE)[None, :] + left[:, None]
+                y, x = (
+                    (t // OUT_WIDE)[None, :] + up[:, None],
+                    (t % OUT_WIDE)[None, :] + left[:, None],
+                )
                 seen = (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE) & t_inside[None, :]
                 at = y * WIDE + x
             a_place = into + example * (SY * SX * part) + (start[:, None] + at)
@@ -116,7 +131,12 @@ if triton is not None:
                 total = tl.zeros((BD, BP), tl.float32)
         if adding != 0:
             inside = (o < D)[:, None] & c_inside[None, :]
-            tl.atomic_add(sums + (o[:, None] * width + q[None, :]), added.to(tl.int64), mask=inside, sem="relaxed")
+            tl.atomic_add(
+                sums + (o[:, None] * width + q[None, :]),
+                added.to(tl.int64),
+                mask=inside,
+                sem="relaxed",
+            )
 
     @triton.jit(do_not_specialize=["width", "parts"])  # type: ignore[untyped-decorator]
     def _halves(  # type: ignore[no-untyped-def]
@@ -127,18 +147,23 @@ if triton is not None:
         unit = tl.program_id(0).to(tl.int64)
         part = tl.arange(0, PARTS)
         square = tl.sum(tl.load(squares + unit * parts + part, mask=part < parts, other=0.0), 0)
-        exponent = ((square.to(tl.int64, bitcast=True) >> 52) & 2047) - 1023  # the square is below 2^(exponent + 1)
+        exponent = (
+            (square.to(tl.int64, bitcast=True) >> 52) & 2047
+        ) - 1023  # the square is below 2^(exponent + 1)
         shift = tl.minimum(tl.maximum(BITS - ((exponent + 2) >> 1), -MOST), MOST)
         shift = tl.where(exponent == 1024, 0, shift)
         factor = ((shift + 127) << 23).to(tl.int32).to(tl.float32, bitcast=True)
         place = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
-        number = tl.load(numbers + unit * width + place, mask=place < width, other=0.0).to(tl.float32)
+        number = tl.load(numbers + unit * width + place, mask=place < width, other=0.0).to(
+            tl.float32
+        )
         tl.store(out + unit * width + place, (number * factor).to(tl.float16), mask=place < width)
         if tl.program_id(1) == 0:
             tl.store(lacking + unit, ((1023 - shift) << 52).to(tl.float64, bitcast=True))
 
     @triton.jit(  # type: ignore[untyped-decorator]
-        do_not_specialize=["adding", "units", "portion", "length", "coarse"], do_not_specialize_on_alignment=_WRITTEN
+        do_not_specialize=["adding", "units", "portion", "length", "coarse"],
+        do_not_specialize_on_alignment=_WRITTEN,
     )
     def _rows_multiplied_out(  # type: ignore[no-untyped-def]
         squares, sums, factors, scales, into, out, adding, units, portion, length, coarse,
@@ -262,7 +287,10 @@ class GpuProduct:
         """The norm of each unit's matrix, in float64."""
         device = self._into.device
         squares = torch.empty(units, self._tiles, dtype=torch.float64, device=device)
-        sums, factors = torch.empty(1, dtype=torch.int64, device=device), torch.empty(1, device=device)
+        sums, factors = (
+            torch.empty(1, dtype=torch.int64, device=device),
+            torch.empty(1, device=device),
+        )
         self._launch(squares, sums, factors, units, adding=False)
         return squares.sum(1).sqrt()
 
@@ -282,7 +310,9 @@ def _shifted(numbers: Any, units: int) -> tuple[Any, Any]:
     lacking = torch.empty(units, dtype=torch.float64, device=numbers.device)
     grid = units, -(-width // _WIDTH)
     most = triton.next_power_of_2(parts)
-    _halves[grid](halves, lacking, numbers, squares, width, parts, _HALF_BITS, _LARGEST_SHIFT, most, _WIDTH)
+    _halves[grid](
+        halves, lacking, numbers, squares, width, parts, _HALF_BITS, _LARGEST_SHIFT, most, _WIDTH
+    )
     return halves, lacking
 
 
@@ -308,7 +338,9 @@ class GpuRowProduct:
     def _scales(self, units: int) -> Any:
         return self._piece.scales[:: len(self._piece.scales) // units].contiguous()
 
-    def _launch(self, squares: Any, sums: Any, factors: Any, scales: Any, coarse: int, *, adding: bool) -> None:
+    def _launch(
+        self, squares: Any, sums: Any, factors: Any, scales: Any, coarse: int, *, adding: bool
+    ) -> None:
         units = len(scales)
         portions = max(1, min(_ROW_PROGRAMS // self._tiles, units // _FEWEST_UNITS))
         portion = min(-(-units // portions), _MOST_UNITS)
@@ -330,4 +362,6 @@ class GpuRowProduct:
     def add(self, sums: Any, factors: Any, coarse: int) -> None:
         """Add `coarse` times round(matrix * factor of its unit) to the int64 sums; nothing where float32 is too small."""
         squares = torch.empty(1, dtype=torch.float64, device=sums.device)
-        self._launch(squares, sums, factors.contiguous(), self._scales(len(factors)), coarse, adding=True)
+        self._launch(
+            squares, sums, factors.contiguous(), self._scales(len(factors)), coarse, adding=True
+        )

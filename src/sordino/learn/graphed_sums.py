@@ -14,7 +14,9 @@ __all__ = ["GraphedSums"]
 class GraphedSums:
     """Adds batches to `sums`; `losses(x, y, used)` makes what runs the model. On a CPU it only passes on."""
 
-    def __init__(self, sums: ClippedSums, losses: Callable[[Any, Any, Any], Callable[[Any], Any]]) -> None:
+    def __init__(
+        self, sums: ClippedSums, losses: Callable[[Any, Any, Any], Callable[[Any], Any]]
+    ) -> None:
         self.sums, self._losses = sums, losses
         self._inputs: tuple[Any, ...] = ()
         self._graph: Any = None

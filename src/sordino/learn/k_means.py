@@ -13,7 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.learn.bounded_rows import SCALE, Floats, noisy_sums
-from sordino.learn.estimator import ClusterMixin, PrivateEstimator, positive_number, shared, whole_number
+from sordino.learn.estimator import (
+    ClusterMixin,
+    PrivateEstimator,
+    positive_number,
+    shared,
+    whole_number,
+)
 
 __all__ = ["KMeans"]
 
@@ -62,7 +68,9 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
         for _ in range(int(self.rounds)):
             spread = np.zeros((len(x), k, width + 1))
             spread[np.arange(len(x)), _nearest(x, centres)] = parts
-            sums = noisy_sums(spread.reshape(len(x), k * (width + 1)), bound, each).reshape(k, width + 1)
+            sums = noisy_sums(spread.reshape(len(x), k * (width + 1)), bound, each).reshape(
+                k, width + 1
+            )
             counts, sd = sums[:, :1] / norm, bound / float(each) / norm
             moved = np.clip(sums[:, 1:] / np.maximum(counts, 1.0) + 0.5, 0.0, 1.0)
             centres = np.where(counts > 3 * sd, moved, centres)

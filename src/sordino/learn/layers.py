@@ -129,23 +129,37 @@ def trainable_layers(model: Any) -> dict[str, Any]:
         kind = type(layer).__name__
         if kind in _MIXING:
             rule = "it mixes the examples of a batch, so that no example has a gradient of its own"
-            raise InvalidInput(f"layer {name or kind!r} ({kind})", rule, f"Use {_MIXING[kind]} instead.")
+            raise InvalidInput(
+                f"layer {name or kind!r} ({kind})", rule, f"Use {_MIXING[kind]} instead."
+            )
         if kind.startswith("InstanceNorm") and getattr(layer, "track_running_stats", False):
             rule = "its running statistics are taken from examples without noise"
-            raise InvalidInput(f"layer {name!r} ({kind})", rule, "Set track_running_stats=False, or use GroupNorm.")
-        own = [(key, value) for key, value in layer.named_parameters(recurse=False) if value.requires_grad]
+            raise InvalidInput(
+                f"layer {name!r} ({kind})", rule, "Set track_running_stats=False, or use GroupNorm."
+            )
+        own = [
+            (key, value)
+            for key, value in layer.named_parameters(recurse=False)
+            if value.requires_grad
+        ]
         if not own:
             continue
         _expect_trainable(name or kind, layer)
         for key, value in own:
             if id(value) in owners:
                 rule = f"its {key} is also that of layer {owners[id(value)]!r}"
-                raise InvalidInput(f"layer {name!r} ({kind})", rule, "Give each layer parameters of its own.")
+                raise InvalidInput(
+                    f"layer {name!r} ({kind})", rule, "Give each layer parameters of its own."
+                )
             owners[id(value)] = name
         found[name] = layer
     if not found:
         rule = "no parameter of the model is to be trained"
-        raise InvalidInput(f"a model of type {type(model).__name__}", rule, "Set requires_grad on what shall be learned.")
+        raise InvalidInput(
+            f"a model of type {type(model).__name__}",
+            rule,
+            "Set requires_grad on what shall be learned.",
+        )
     return found
 
 
@@ -153,12 +167,29 @@ def _expect_trainable(name: str, layer: Any) -> None:
     """Refuse a layer with parameters that is not supported."""
     kind, nn = type(layer).__name__, torch.nn
     shown = f"layer {name!r} ({kind})"
-    if type(layer) not in (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.LayerNorm, nn.GroupNorm):
+    if type(layer) not in (
+        nn.Linear,
+        nn.Conv1d,
+        nn.Conv2d,
+        nn.Embedding,
+        nn.LayerNorm,
+        nn.GroupNorm,
+    ):
         hint = _INSTEAD.get(kind, "layers of these types")
-        raise InvalidInput(shown, f"only {_SUPPORTED} are supported", f"Use {hint}, or freeze it by requires_grad_(False).")
-    if type(layer) in (nn.Conv1d, nn.Conv2d) and (layer.padding_mode != "zeros" or isinstance(layer.padding, str)):
-        raise InvalidInput(shown, "its padding must be numbers, and of zeros", "Write padding=1 and the like.")
-    if type(layer) is nn.Embedding and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
+        raise InvalidInput(
+            shown,
+            f"only {_SUPPORTED} are supported",
+            f"Use {hint}, or freeze it by requires_grad_(False).",
+        )
+    if type(layer) in (nn.Conv1d, nn.Conv2d) and (
+        layer.padding_mode != "zeros" or isinstance(layer.padding, str)
+    ):
+        raise InvalidInput(
+            shown, "its padding must be numbers, and of zeros", "Write padding=1 and the like."
+        )
+    if type(layer) is nn.Embedding and (
+        layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
+    ):
         rule = "max_norm, scale_grad_by_freq and sparse depend on other examples of the batch"
         raise InvalidInput(shown, rule, "Leave them out.")
 
@@ -181,12 +212,18 @@ def pieces_of(call: Call, trained: set[int]) -> list[Piece]:
         shape = layer.normalized_shape
         plain = torch.nn.functional.layer_norm(call.into, shape, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(len(g), -1, layer.weight.numel()).sum(1), plain)
-    elif call.into.device.type == "cuda" and layer.weight is not None and call.into.dtype == torch.float32:
+    elif (
+        call.into.device.type == "cuda"
+        and layer.weight is not None
+        and call.into.dtype == torch.float32
+    ):
         from sordino.learn.gpu_group_norm import group_norm_sums_on_gpu
 
         sums = group_norm_sums_on_gpu(call.into, call.out_gradient, layer.num_groups, layer.eps)
         parameters = layer.weight, layer.bias
-        found = [PlainVector(*pair) for pair in zip(parameters, sums, strict=True) if pair[0] is not None]
+        found = [
+            PlainVector(*pair) for pair in zip(parameters, sums, strict=True) if pair[0] is not None
+        ]
     else:
         plain = torch.nn.functional.group_norm(call.into, layer.num_groups, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(*g.shape[:2], -1).sum(2), plain)
@@ -225,9 +262,13 @@ def _convolution(call: Call) -> list[Piece]:
         by_place = sums.reshape(layer.out_channels, *kernel, channels)
         return by_place.permute(0, 3, 1, 2).reshape(layer.weight.shape)
 
-    patches = Patches(into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, shape[1])
+    patches = Patches(
+        into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, shape[1]
+    )
     copies = layer.weight[0, 0].numel()
-    found = Rows(layer.weight, into, out, into_rows, out_rows, copies, length, groups, shaped, patches)
+    found = Rows(
+        layer.weight, into, out, into_rows, out_rows, copies, length, groups, shaped, patches
+    )
     return [found, PlainVector(layer.bias, out.sum((2, 3)))]
 
 
@@ -243,7 +284,15 @@ def _patches(x: Any, sizes: list[Any], shape: tuple[int, ...], groups: int) -> A
     channels = x.shape[1] // groups
     return lines.as_strided(
         (len(x), groups, *shape, *kernel, channels),
-        (examples, channels, rows * stride[0], columns * stride[1], rows * dilation[0], columns * dilation[1], 1),
+        (
+            examples,
+            channels,
+            rows * stride[0],
+            columns * stride[1],
+            rows * dilation[0],
+            columns * dilation[1],
+            1,
+        ),
     )
 
 

@@ -13,7 +13,13 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, RegressorMixin, numbers_of, positive_number, shape_of
+from sordino.learn.estimator import (
+    PrivateEstimator,
+    RegressorMixin,
+    numbers_of,
+    positive_number,
+    shape_of,
+)
 from sordino.privacy.exact import show
 
 __all__ = ["LinearRegression"]
@@ -88,7 +94,11 @@ def _target_bounds(bounds: Any) -> tuple[float, float]:
         low, high = (float(side) for side in bounds)
     except (TypeError, ValueError):
         rule = "limits of the target are declared, never taken from the data"
-        raise InvalidInput(f"target_bounds={show(bounds)}", rule, "Pass target_bounds=(0, 100).") from None
+        raise InvalidInput(
+            f"target_bounds={show(bounds)}", rule, "Pass target_bounds=(0, 100)."
+        ) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInput(f"target_bounds={show(bounds)}", "they must be finite and in order", "Pass (0, 100).")
+        raise InvalidInput(
+            f"target_bounds={show(bounds)}", "they must be finite and in order", "Pass (0, 100)."
+        )
     return low, high

@@ -60,8 +60,19 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         clip: float = 1.0,
         ledger: Any = None,
     ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes, self.ledger = epsilon, delta, bounds, classes, ledger
-        self.steps, self.learning_rate, self.momentum, self.clip = steps, learning_rate, momentum, clip
+        self.epsilon, self.delta, self.bounds, self.classes, self.ledger = (
+            epsilon,
+            delta,
+            bounds,
+            classes,
+            ledger,
+        )
+        self.steps, self.learning_rate, self.momentum, self.clip = (
+            steps,
+            learning_rate,
+            momentum,
+            clip,
+        )
 
     def _expect(self) -> None:
         if self.steps is not None:
@@ -69,8 +80,14 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         if self.learning_rate is not None:
             positive_number("learning_rate", self.learning_rate)
         positive_number("clip", self.clip)
-        if isinstance(self.momentum, bool) or not isinstance(self.momentum, int | float) or not 0 <= self.momentum < 1:
-            raise InvalidInput(f"momentum={show(self.momentum)}", "it is at least 0 and below 1", "Pass 0.9.")
+        if (
+            isinstance(self.momentum, bool)
+            or not isinstance(self.momentum, int | float)
+            or not 0 <= self.momentum < 1
+        ):
+            raise InvalidInput(
+                f"momentum={show(self.momentum)}", "it is at least 0 and below 1", "Pass 0.9."
+            )
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
@@ -88,10 +105,16 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         steps, rate = self.steps or steps, self.learning_rate or rate
         each, for_size = shared(mu, [(1 - _SIZE_SHARE) / steps, _SIZE_SHARE])
         whole = on_lattice(np.column_stack([x, np.ones(len(x))]), math.sqrt(x.shape[1] + 1))
-        count = max(1.0, float(Gaussian._for(Fraction(1), 1 / for_size, Fraction(1, 256)).release(len(x))))
+        count = max(
+            1.0, float(Gaussian._for(Fraction(1), 1 / for_size, Fraction(1, 256)).release(len(x)))
+        )
         noise = Gaussian._for(Fraction(_CLIP), _CLIP / each, 1)
         kinds = 1 if len(self.classes_) == 2 else len(self.classes_)
-        wanted = np.eye(len(self.classes_))[places] if kinds > 1 else (places[:, None] == 1).astype(float)
+        wanted = (
+            np.eye(len(self.classes_))[places]
+            if kinds > 1
+            else (places[:, None] == 1).astype(float)
+        )
         weights, speed = (np.zeros((kinds, whole.shape[1])) for _ in range(2))
         total, used = np.zeros_like(weights), 0
         lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole))
@@ -103,13 +126,17 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
                 total, used = total + weights, used + 1
         return np.asarray(total / used)
 
-    def _noisy_gradient(self, whole: Floats, lengths: Floats, wanted: Floats, weights: Floats, noise: Gaussian) -> Floats:
+    def _noisy_gradient(
+        self, whole: Floats, lengths: Floats, wanted: Floats, weights: Floats, noise: Gaussian
+    ) -> Floats:
         """The sum over rows of clipped gradients, with noise."""
         total = np.zeros(weights.shape, np.int64)
         factor, most_row = _CLIP / (float(self.clip) * SCALE), float(SCALE * whole.shape[1])
         for start in range(0, len(whole), _ROWS_AT_A_TIME):
             part = slice(start, start + _ROWS_AT_A_TIME)
-            residuals = _chances(exact_scores(whole[part], weights, most_row) / SCALE) - wanted[part]
+            residuals = (
+                _chances(exact_scores(whole[part], weights, most_row) / SCALE) - wanted[part]
+            )
             sizes = np.sqrt(np.square(residuals).sum(1))
             most = _CLIP * (1 - 2.0**-40) / np.maximum(lengths[part], 1)
             shorter = np.minimum(factor, most / np.maximum(sizes, 1e-300))

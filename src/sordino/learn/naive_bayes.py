@@ -13,7 +13,14 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.learn.bounded_rows import Floats, noisy_sums
-from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, positive_number, shape_of, targets_of
+from sordino.learn.estimator import (
+    ClassifierMixin,
+    PrivateEstimator,
+    classes_of,
+    positive_number,
+    shape_of,
+    targets_of,
+)
 
 __all__ = ["NaiveBayes"]
 
@@ -40,7 +47,13 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         row_norm: float | None = None,
         ledger: Any = None,
     ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes, self.ledger = epsilon, delta, bounds, classes, ledger
+        self.epsilon, self.delta, self.bounds, self.classes, self.ledger = (
+            epsilon,
+            delta,
+            bounds,
+            classes,
+            ledger,
+        )
         self.row_norm = row_norm
 
     def _expect(self) -> None:
@@ -70,7 +83,9 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         mixed = np.clip(sums[:, d + 1 :] / counts, 0.0, 0.25)
         self.class_prior_ = counts[:, 0] / counts.sum()
         self.theta_ = mean
-        self.var_ = np.maximum(mean - mixed - mean**2, np.maximum(_LEAST_VARIANCE, mean * (1 - mean) * 0.02))
+        self.var_ = np.maximum(
+            mean - mixed - mean**2, np.maximum(_LEAST_VARIANCE, mean * (1 - mean) * 0.02)
+        )
         spread_of = (counts * mean * (1 - mean)).sum(0)
         self.coins_ = (counts * mixed).sum(0) < _COIN * spread_of
 

@@ -29,10 +29,16 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is not None and not isinstance(ledger, str | Path):
-        raise InvalidInput(f"ledger={show(ledger)}", "it must be a Ledger or a path", "Pass session.ledger, or a file name.")
+        raise InvalidInput(
+            f"ledger={show(ledger)}",
+            "it must be a Ledger or a path",
+            "Pass session.ledger, or a file name.",
+        )
     if ledger is not None and budget is None:
         rule = "a ledger of its own needs to know what may be spent"
-        raise InvalidInput(f"ledger={show(str(ledger))}", rule, "Pass budget=so.Budget(3, 1e-5) as well.")
+        raise InvalidInput(
+            f"ledger={show(str(ledger))}", rule, "Pass budget=so.Budget(3, 1e-5) as well."
+        )
     alone = Fraction(plan.epsilon) * Fraction(1_000_001, 1_000_000)  # charges are rounded up
     whole = budget or Budget(alone, min(2 * plan.delta, Fraction(1, 2)))
     reserved = whole.delta / 2 if plan.chance < 1 else Fraction(0)
@@ -79,7 +85,9 @@ class Payments:
         """Charge the whole run; RequestRefused if it was charged before."""
         if self.ledger.payment(run) is not None:
             rule = "this run was paid for and begun before"
-            raise RequestRefused(run, rule, "Continue it from its checkpoint by resume(), or name another run.")
+            raise RequestRefused(
+                run, rule, "Continue it from its checkpoint by resume(), or name another run."
+            )
         return self.ledger.charge(plan.charge, self._request(run)).receipt
 
     def paid(self, run: str) -> Receipt:
@@ -87,7 +95,11 @@ class Payments:
         payment = self.ledger.payment(run)
         if payment is None or payment.body != self._request(run).body:
             rule = "the ledger holds no charge for this run with these settings"
-            raise RequestRefused(run, rule, "Use the ledger, model, data settings and plan that the run was begun with.")
+            raise RequestRefused(
+                run,
+                rule,
+                "Use the ledger, model, data settings and plan that the run was begun with.",
+            )
         return payment.receipt
 
     def open_stretch(self, mark: Mark, until: int) -> Receipt:
@@ -113,7 +125,9 @@ class Payments:
         while (later := self.ledger.payment(f"{mark.run}/{stretch + 1}")) is not None:
             if later.status == "answered":
                 rule = "the run was continued after this checkpoint"
-                raise RequestRefused(mark.run, rule, "Load the later one: steps are never taken twice.")
+                raise RequestRefused(
+                    mark.run, rule, "Load the later one: steps are never taken twice."
+                )
             stretch += 1
             step = int(later.receipt.question.rsplit(" to ", 1)[1])
         return Mark(mark.run, stretch, step, mark.model)

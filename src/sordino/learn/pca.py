@@ -9,7 +9,13 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, TransformerMixin, positive_number, shape_of, whole_number
+from sordino.learn.estimator import (
+    PrivateEstimator,
+    TransformerMixin,
+    positive_number,
+    shape_of,
+    whole_number,
+)
 from sordino.privacy.exact import show
 
 __all__ = ["PCA"]
@@ -30,7 +36,12 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         row_norm: float | None = None,
         ledger: Any = None,
     ) -> None:
-        self.n_components, self.epsilon, self.delta, self.bounds = n_components, epsilon, delta, bounds
+        self.n_components, self.epsilon, self.delta, self.bounds = (
+            n_components,
+            epsilon,
+            delta,
+            bounds,
+        )
         self.row_norm, self.ledger = row_norm, ledger
 
     def _expect(self) -> None:
@@ -43,7 +54,9 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         _, width = shape_of(X)
         if whole_number("n_components", self.n_components) > width:
             rule = f"there are from 1 to {width} components"
-            raise InvalidInput(f"n_components={show(self.n_components)}", rule, "Pass n_components=2.")
+            raise InvalidInput(
+                f"n_components={show(self.n_components)}", rule, "Pass n_components=2."
+            )
         with self._fitting(X) as (x, mu):
             norm = math.sqrt(width) if self.row_norm is None else float(self.row_norm)
             bound = math.sqrt(min(norm**2, width / 4) + 1)

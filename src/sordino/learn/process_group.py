@@ -26,10 +26,17 @@ class ProcessGroup:
         if group is None:
             return
         if not torch.distributed.is_available() or not torch.distributed.is_initialized():
-            hint = "Call torch.distributed.init_process_group() first, and run the script by torchrun."
-            raise InvalidInput(f"group={show(group)}", "torch.distributed has not been started", hint)
+            hint = (
+                "Call torch.distributed.init_process_group() first, and run the script by torchrun."
+            )
+            raise InvalidInput(
+                f"group={show(group)}", "torch.distributed has not been started", hint
+            )
         try:
-            self.rank, self.size = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
+            self.rank, self.size = (
+                torch.distributed.get_rank(group),
+                torch.distributed.get_world_size(group),
+            )
         except Exception:
             self.rank = -1
         if self.rank < 0:
@@ -67,7 +74,11 @@ class ProcessGroup:
         for name in facts:
             if any(other[name] != every[0][name] for other in every):
                 rule = "all processes of a group must have the same"
-                raise InvalidInput(f"another {name}", rule, "Run the same script, with the same data, in each of them.")
+                raise InvalidInput(
+                    f"another {name}",
+                    rule,
+                    "Run the same script, with the same data, in each of them.",
+                )
 
     def equalize(self, tensors: Iterable[Any]) -> None:
         """Give all processes the numbers of the first."""

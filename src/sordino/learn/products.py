@@ -28,7 +28,9 @@ def is_multiplied_out(piece: Rows, per_unit: int) -> bool:
     if length == 1:
         return False
     if piece.out.device.type == "cuda":
-        in_halves = length >= _FEWEST_ROWS and piece.out.dtype == torch.float32 and _is_tf32_allowed()
+        in_halves = (
+            length >= _FEWEST_ROWS and piece.out.dtype == torch.float32 and _is_tf32_allowed()
+        )
         return piece.patches is not None or in_halves
     rows = 10 * length * (piece.width + piece.height) * (length + 30)
     return length >= 12 or rows >= piece.width * piece.height * (35 - 3 * length)
@@ -52,7 +54,9 @@ def kept_for_product(piece: Rows, per_unit: int) -> Rows:
 
 
 def _by_kernel(piece: Rows) -> bool:
-    return piece.scales is not None or (piece.out.device.type == "cuda" and piece.groups == 1 and piece.patches is not None)
+    return piece.scales is not None or (
+        piece.out.device.type == "cuda" and piece.groups == 1 and piece.patches is not None
+    )
 
 
 class Product:
@@ -80,7 +84,9 @@ class Product:
             return self._kernel.norms(units) * (1 + 2.0**-30)
         lines = torch.linalg.vector_norm(self._made, dim=3).double().flatten(1)
         error = (self._made.shape[3] + 16) * 2.0**-24
-        return torch.linalg.vector_norm(lines, dim=1) * (1 + error) + _LEAST_SQUARED * math.sqrt(self._made[0].numel())
+        return torch.linalg.vector_norm(lines, dim=1) * (1 + error) + _LEAST_SQUARED * math.sqrt(
+            self._made[0].numel()
+        )
 
     def add(self, total: Any, factor: Any, scale: int) -> None:
         """Add `scale` times round(matrix * factor of its unit) to the int64 `total`; zero where the factor is."""
@@ -97,6 +103,8 @@ class Product:
             dropped = factor == 0
             if whole.device.type == "cuda" or bool(dropped.any()):
                 whole.masked_fill_(dropped.reshape(-1, 1, 1, 1), 0.0)
-            parts = [part.sum(0) for part in whole.split(_AT_ONCE)]  # whole numbers below 2^24: exact in any order
+            parts = [
+                part.sum(0) for part in whole.split(_AT_ONCE)
+            ]  # whole numbers below 2^24: exact in any order
             sums = torch.stack(parts).long().sum(0) if len(parts) > 1 else parts[0].long()
         total += piece.shaped(sums * scale)

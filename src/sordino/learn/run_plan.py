@@ -10,7 +10,15 @@ from functools import cached_property
 from sordino.accounting.calibrate import smallest_scale
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import Number, decimal_reading, four_digits, open_unit, positive, readable, show
+from sordino.privacy.exact import (
+    Number,
+    decimal_reading,
+    four_digits,
+    open_unit,
+    positive,
+    readable,
+    show,
+)
 from sordino.privacy.loss import GaussianLoss, Loss, SubsampledLoss
 from sordino.privacy.neighbors import Neighbors
 
@@ -43,27 +51,43 @@ class RunPlan:
     bands: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST_STEPS:
-            raise InvalidInput(f"steps={show(self.steps)}", "a run takes at least one step", "Train for longer.")
+        if (
+            isinstance(self.steps, bool)
+            or not isinstance(self.steps, int)
+            or not 1 <= self.steps <= _MOST_STEPS
+        ):
+            raise InvalidInput(
+                f"steps={show(self.steps)}", "a run takes at least one step", "Train for longer."
+            )
         rate, sigma = decimal_reading("rate", self.rate), decimal_reading("sigma", self.sigma)
         if not 0 < rate <= 1:
             rule = "the rate is the chance of a unit to be in a batch, above 0 and at most 1"
             raise InvalidInput(f"rate={show(self.rate)}", rule, "Pass batch_size / size, or less.")
         if sigma <= 0:
             rule = "without noise there is no privacy"
-            raise InvalidInput(f"sigma={show(self.sigma)}", rule, "Leave sigma out: it is found from epsilon and delta.")
+            raise InvalidInput(
+                f"sigma={show(self.sigma)}",
+                rule,
+                "Leave sigma out: it is found from epsilon and delta.",
+            )
         if (
             isinstance(self.bands, bool)
             or not isinstance(self.bands, int)
             or not 1 <= self.bands <= min(self.steps, _MOST_BANDS)
         ):
             rule = f"noise can be correlated over 1 to {min(self.steps, _MOST_BANDS)} steps of this run"
-            raise InvalidInput(f"bands={show(self.bands)}", rule, "Pass bands=8 or the like, or leave it out.")
+            raise InvalidInput(
+                f"bands={show(self.bands)}", rule, "Pass bands=8 or the like, or leave it out."
+            )
         if rate * self.bands > 1:
             most = math.floor(1 / rate)
             rule = f"a unit is in at most one of these steps, so that {most} is the most at rate {readable(rate)}"
             raise InvalidInput(f"bands={self.bands}", rule, "Pass fewer bands, or smaller batches.")
-        for name, value in (("rate", rate), ("sigma", sigma), ("delta", open_unit("delta", self.delta).lower)):
+        for name, value in (
+            ("rate", rate),
+            ("sigma", sigma),
+            ("delta", open_unit("delta", self.delta).lower),
+        ):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
 
@@ -82,11 +106,19 @@ class RunPlan:
         positive("epsilon", epsilon)
         first = RunPlan(steps, decimal_reading("rate", rate), Fraction(1), open_unit("delta", delta).lower,
                         Neighbors(neighbors), unit, bands)  # fmt: skip
-        ever = 1.0 if first.chance == 1 else -math.expm1(first.turns * math.log1p(-float(first.chance)))
+        ever = (
+            1.0
+            if first.chance == 1
+            else -math.expm1(first.turns * math.log1p(-float(first.chance)))
+        )
         if ever <= first.delta * (1 + Fraction(1, 10**6)):
             rule = f"a unit is in any batch with a chance of {ever:.3g} only, so that no noise at all would keep the promise"
-            raise InvalidInput(f"delta={show(delta)}", rule, "Pass a delta far below one over the number of units.")
-        return first.with_sigma(smallest_scale(lambda sigma: first.with_sigma(sigma).loss, epsilon=epsilon, delta=delta))
+            raise InvalidInput(
+                f"delta={show(delta)}", rule, "Pass a delta far below one over the number of units."
+            )
+        return first.with_sigma(
+            smallest_scale(lambda sigma: first.with_sigma(sigma).loss, epsilon=epsilon, delta=delta)
+        )
 
     def with_sigma(self, sigma: Fraction) -> RunPlan:
         """The same run with other noise."""
@@ -108,7 +140,9 @@ class RunPlan:
         if self.chance == 1:
             moved = 1 if self.neighbors is Neighbors.ADD_REMOVE else 2
             return self.turns * GaussianLoss(moved / self.sigma)
-        return self.turns * SubsampledLoss(GaussianLoss(1 / self.sigma), self.chance, self.neighbors)
+        return self.turns * SubsampledLoss(
+            GaussianLoss(1 / self.sigma), self.chance, self.neighbors
+        )
 
     @cached_property
     def epsilon(self) -> float:
@@ -118,7 +152,11 @@ class RunPlan:
     @cached_property
     def charge(self) -> Charge:
         """What a ledger is asked for: the mu where nothing is sampled, else (epsilon, delta)."""
-        return Charge.of(self.loss) if self.chance == 1 else Charge.approximate(self.epsilon, self.delta)
+        return (
+            Charge.of(self.loss)
+            if self.chance == 1
+            else Charge.approximate(self.epsilon, self.delta)
+        )
 
     @property
     def promise(self) -> str:

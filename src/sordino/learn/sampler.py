@@ -39,7 +39,10 @@ def sampled(rate: Fraction, count: int) -> Places:
 def _drawn(rate: Fraction, count: int, source: Bits) -> Places:
     if rate == 1:
         return np.arange(count)
-    parts = [start + np.flatnonzero(bernoulli(rate, min(CHUNK, count - start), source)) for start in range(0, count, CHUNK)]
+    parts = [
+        start + np.flatnonzero(bernoulli(rate, min(CHUNK, count - start), source))
+        for start in range(0, count, CHUNK)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
@@ -53,7 +56,9 @@ class Turns:
     @staticmethod
     def fresh(bands: int, units: int) -> Turns:
         """New turns, for a new run."""
-        return Turns(bands, drawn(Turns, "sample", units, lambda source: _dice(bands, units, source)))
+        return Turns(
+            bands, drawn(Turns, "sample", units, lambda source: _dice(bands, units, source))
+        )
 
     def at(self, step: int) -> Places:
         """The places of those whose turn it is in a step; steps are counted from 1."""

@@ -74,25 +74,38 @@ class Stream:
         analyst: str | None = None,
     ) -> None:
         self.mu = largest_mu(positive("epsilon", epsilon).lower, open_unit("delta", delta).lower)
-        for name, value in (("sensitivity", sensitivity), ("max_steps", max_steps), ("spacing", spacing)):
+        for name, value in (
+            ("sensitivity", sensitivity),
+            ("max_steps", max_steps),
+            ("spacing", spacing),
+        ):
             _whole(name, value)
         for name, limit in (("horizon", horizon), ("width", width), ("bands", bands)):
             if limit is not None:
                 _whole(name, limit)
         if horizon is not None and horizon > _MOST_STEPS:
             rule = f"a stream with a horizon has at most {_MOST_STEPS} steps"
-            raise InvalidInput(f"horizon={horizon}", rule, "Leave it out: blocks go on without end.")
+            raise InvalidInput(
+                f"horizon={horizon}", rule, "Leave it out: blocks go on without end."
+            )
         self.horizon, self.width, self.bands = horizon, width, bands
         self._sensitivity = _person(sensitivity, max_steps, bands, spacing)
         self.receipt: Receipt | None = None
         if ledger is not None:
-            request = Request(f"stream-{uuid.uuid4().hex}", "a stream of running totals", f"epsilon {epsilon}", analyst)
+            request = Request(
+                f"stream-{uuid.uuid4().hex}",
+                "a stream of running totals",
+                f"epsilon {epsilon}",
+                analyst,
+            )
             self.receipt = ledger.charge(Charge.of(GaussianLoss(self.mu)), request).receipt
             ledger.store(self.receipt, b"begun")  # its readings are for whoever holds the stream
         self._before: Any = 0 if width is None else np.zeros(width)
         self._variance_before = 0.0
         self._step = 0
-        self._block = _Block(self._mechanism_of(horizon or _FIRST_BLOCK), horizon or _FIRST_BLOCK, bands)
+        self._block = _Block(
+            self._mechanism_of(horizon or _FIRST_BLOCK), horizon or _FIRST_BLOCK, bands
+        )
 
     def _mechanism_of(self, length: int) -> Gaussian:
         square = sum(r * r for r in coefficients(length, self.bands))
@@ -104,7 +117,11 @@ class Stream:
         exact = self._checked(value)
         if self._block.full:
             if self.horizon is not None:
-                raise InvalidInput(f"step {self._step + 1}", f"the horizon is {self.horizon} steps", "Begin a new stream.")
+                raise InvalidInput(
+                    f"step {self._step + 1}",
+                    f"the horizon is {self.horizon} steps",
+                    "Begin a new stream.",
+                )
             self._before = self._before + self._block.total
             self._variance_before += self._block.variance(self._block.length)
             length = min(2 * self._block.length, _MOST_STEPS)
@@ -124,7 +141,9 @@ class Stream:
         found = np.asarray(value)
         if found.shape != (self.width,) or found.dtype.kind not in "iu":
             rule = f"each step adds {self.width} whole numbers"
-            raise InvalidInput(f"an array of shape {found.shape} and type {found.dtype}", rule, "Pass integers.")
+            raise InvalidInput(
+                f"an array of shape {found.shape} and type {found.dtype}", rule, "Pass integers."
+            )
         return found.astype(object)
 
     def _sd(self) -> float:
@@ -161,7 +180,9 @@ class _Block:
     def add(self, exact: Any) -> Any:
         self.exact = [exact, *self.exact[: len(self.whole) - 1]]
         mixed = sum(r * x for r, x in zip(self.whole, self.exact, strict=False))
-        released = self.mechanism.release(mixed if isinstance(mixed, int) else np.asarray(mixed, object))
+        released = self.mechanism.release(
+            mixed if isinstance(mixed, int) else np.asarray(mixed, object)
+        )
         own = np.asarray(released, float) / 2**_BITS
         past = zip(self.floats[1:], self.found, strict=False)
         increment = own - sum((r * x for r, x in past), np.zeros_like(own))
@@ -211,4 +232,6 @@ def _person(sensitivity: int, steps: int, bands: int | None, spacing: int) -> Fr
 
 def _whole(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 1 or more.")
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a whole number above zero", "Pass 1 or more."
+        )

@@ -116,12 +116,22 @@ class Trainer:
             raise InvalidInput(f"clip={show(clip)}", rule, "Pass clip=1.0 or the like.")
         unit = "example" if persons is None else "person"
         self.plan = RunPlan.within(
-            epsilon=epsilon, delta=delta, rate=chance, steps=count, neighbors=relation, unit=unit, bands=bands
+            epsilon=epsilon,
+            delta=delta,
+            rate=chance,
+            steps=count,
+            neighbors=relation,
+            unit=unit,
+            bands=bands,
         )
         self.expected = float(chance * public)
         """How many units a batch holds on average, by the public size: what noisy sums are divided by."""
         if self._examples.units > MOST_UNITS:
-            raise InvalidInput(f"{self._examples.units} units", f"at most {MOST_UNITS} can be summed", "Pass fewer.")
+            raise InvalidInput(
+                f"{self._examples.units} units",
+                f"at most {MOST_UNITS} can be summed",
+                "Pass fewer.",
+            )
         slots = min(_whole("physical_batch", physical_batch), 4096)
         self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
         self._batches = GraphedSums(self._sums, self._losses)
@@ -137,7 +147,10 @@ class Trainer:
 
         def open_ledger() -> None:
             self._payments = Payments(
-                ledger_for(self.plan, ledger, budget), f"train {type(model).__name__}", settings, analyst
+                ledger_for(self.plan, ledger, budget),
+                f"train {type(model).__name__}",
+                settings,
+                analyst,
             )
 
         self._group.by_first(open_ledger)
@@ -152,7 +165,9 @@ class Trainer:
     @property
     def _paying(self) -> Payments:
         if self._payments is None:
-            raise InvalidInput("the ledger", "the first process of the group keeps it", "Ask there.")
+            raise InvalidInput(
+                "the ledger", "the first process of the group keeps it", "Ask there."
+            )
         return self._payments
 
     def preview(self) -> RunPlan:
@@ -160,7 +175,9 @@ class Trainer:
         return self.plan
 
     def _settings(self, clip: float) -> str:
-        shapes = ",".join(f"{self._sums.names[key]}{tuple(p.shape)}" for key, p in self._sums.parameters.items())
+        shapes = ",".join(
+            f"{self._sums.names[key]}{tuple(p.shape)}" for key, p in self._sums.parameters.items()
+        )
         return f"{self.plan}; {self.plan.neighbors.value}; {self.plan.unit}; clip {clip!r}; model {digest(shapes)[:16]}"
 
     def _device(self) -> Any:
@@ -171,7 +188,11 @@ class Trainer:
             losses = self._loss(model(x), y)
             if losses.dim() == 0 or len(losses) != len(x):
                 rule = "the loss must give one number for each example of the batch"
-                raise InvalidInput(f"a loss of shape {tuple(losses.shape)}", rule, 'Pass one with reduction="none".')
+                raise InvalidInput(
+                    f"a loss of shape {tuple(losses.shape)}",
+                    rule,
+                    'Pass one with reduction="none".',
+                )
             return torch.where(used, losses.reshape(len(x), -1).mean(1), 0.0)
 
         return run
@@ -187,23 +208,41 @@ class Trainer:
         only = every.clone()
         only[1:] = False
         with _told("the model"):
-            calls, losses = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
-            alone = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, only))[0]
+            calls, losses = captured_calls(
+                self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every)
+            )
+            alone = captured_calls(
+                self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, only)
+            )[0]
         if not bool(torch.isfinite(losses).all()):
             rule = "it is not finite on made-up examples"
-            raise InvalidInput("this loss", rule, "Check model and loss on a few examples of your own first.")
+            raise InvalidInput(
+                "this loss", rule, "Check model and loss on a few examples of your own first."
+            )
         for call in (*calls, *alone):
             if len(call.into) != count or len(call.out_gradient) != count:
-                name = next(name for name, layer in self._sums.layers.items() if layer is call.layer)
+                name = next(
+                    name for name, layer in self._sums.layers.items() if layer is call.layer
+                )
                 rule = "the first axis of what goes in and comes out must count examples"
-                raise InvalidInput(f"layer {name!r}", rule, "Keep examples apart on the first axis all the way.")
+                raise InvalidInput(
+                    f"layer {name!r}", rule, "Keep examples apart on the first axis all the way."
+                )
         if count > 1 and any(bool((call.out_gradient[1:] != 0).any()) for call in alone):
             rule = "the loss of one example depends on other examples of the batch"
-            raise InvalidInput("this model", rule, "Leave out what mixes a batch, such as means over its first axis.")
+            raise InvalidInput(
+                "this model",
+                rule,
+                "Leave out what mixes a batch, such as means over its first axis.",
+            )
         self._sums.learn_shapes(calls)
 
     def train(
-        self, checkpoint: str | Path | None = None, *, save_every: int = _SAVE_EVERY, progress: bool = True
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        save_every: int = _SAVE_EVERY,
+        progress: bool = True,
     ) -> TrainingResult:
         """Charge the run, if that was not done before, and take all steps that are left.
 
@@ -212,9 +251,15 @@ class Trainer:
         """
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None and not path.parent.is_dir():
-            raise InvalidInput(f"checkpoint={show(str(path))}", "there is no such folder", "Create it first.")
+            raise InvalidInput(
+                f"checkpoint={show(str(path))}", "there is no such folder", "Create it first."
+            )
         if path is not None and path.is_dir():
-            raise InvalidInput(f"checkpoint={show(str(path))}", "it is a folder", "Name a file in it, such as run.pt.")
+            raise InvalidInput(
+                f"checkpoint={show(str(path))}",
+                "it is a folder",
+                "Name a file in it, such as run.pt.",
+            )
         between = _whole("save_every", save_every)
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
@@ -245,9 +290,16 @@ class Trainer:
 
     def _secret(self, step: int) -> dict[str, Any] | None:
         """What a run whose noise is correlated needs to go on, and nobody else may see."""
-        if not isinstance(self._noise, CorrelatedNoise) or self._turns is None or step == self.plan.steps:
+        if (
+            not isinstance(self._noise, CorrelatedNoise)
+            or self._turns is None
+            or step == self.plan.steps
+        ):
             return None
-        return {"turns": torch.as_tensor(self._turns.of), "noise": self._noise.state(self._sums.flat)}
+        return {
+            "turns": torch.as_tensor(self._turns.of),
+            "noise": self._noise.state(self._sums.flat),
+        }
 
     def _remember(self, found: Checkpoint) -> None:
         """Take turns and noise from a checkpoint."""
@@ -276,7 +328,9 @@ class Trainer:
             self._mark = Mark(self.run, self._mark.stretch + 1, step, model_digest(self.model))
             if self._group.first:
                 if path is not None:
-                    save_checkpoint(path, self.model, self.optimizer, self._mark, self._secret(step))
+                    save_checkpoint(
+                        path, self.model, self.optimizer, self._mark, self._secret(step)
+                    )
                 self._paying.close_stretch(opened, self._mark)
         self._group.expect_same({"trained model": self._mark.model})
 
@@ -319,12 +373,21 @@ class Trainer:
         noisy = self._group.released(self._sums.flat, lambda sums: self._release(sums, step))
         self._sums.set_gradients(noisy, self._sums.step / self.expected)
         self.optimizer.step()
-        if not all(bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()):
+        if not all(
+            bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()
+        ):
             rule = "the model's numbers are no longer finite"
-            raise InvalidInput("this learning rate", rule, "Lower it, and begin a new run; what was charged stays spent.")
+            raise InvalidInput(
+                "this learning rate",
+                rule,
+                "Lower it, and begin a new run; what was charged stays spent.",
+            )
 
     def _batches_of(self, places: Places) -> list[Places]:
-        return [places[start : start + self._sums.units] for start in range(0, len(places), self._sums.units)]
+        return [
+            places[start : start + self._sums.units]
+            for start in range(0, len(places), self._sums.units)
+        ]
 
     def _add(self, places: Places) -> None:
         x, y, used = self._examples.take(places, self._sums.units, self._device())
@@ -358,7 +421,11 @@ class Trainer:
             batches = f"with every {plan.unit} in at most one of {plan.bands} consecutive steps{sampled_how}"
             size, over = self._noise.size, f", correlated over {plan.bands} steps"
         else:
-            batches, size, over = f"on Poisson samples of rate {readable(plan.rate)}", plan.sigma, ""
+            batches, size, over = (
+                f"on Poisson samples of rate {readable(plan.rate)}",
+                plan.sigma,
+                "",
+            )
         return (
             f"This model is {plan.promise}{persons}. It was trained in {plan.steps:,} steps {batches}; gradients were "
             f"clipped to norm {self._sums.clip:g}, summed in whole numbers, and given exact Gaussian noise of "
@@ -387,7 +454,9 @@ def _told(what: str) -> Iterator[None]:
     except Exception as error:
         told = " ".join(str(error).split())[:300]
         rule = f"it fails on made-up examples: {type(error).__name__}: {told}"
-        raise InvalidInput(what, rule, "Check that model, loss, inputs and targets fit together.") from None
+        raise InvalidInput(
+            what, rule, "Check that model, loss, inputs and targets fit together."
+        ) from None
 
 
 def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> int:
@@ -395,37 +464,57 @@ def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> i
         if relation is Neighbors.REPLACE:
             return examples.units
         rule = "the number of examples is secret where one may be added or removed, so rates cannot come from it"
-        raise InvalidInput("no size", rule, 'Pass size=10_000, a public number near it; or neighbors="replace".')
+        raise InvalidInput(
+            "no size", rule, 'Pass size=10_000, a public number near it; or neighbors="replace".'
+        )
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidInput(f"size={show(size)}", "it is a number of units", "Pass size=10_000 or the like.")
+        raise InvalidInput(
+            f"size={show(size)}", "it is a number of units", "Pass size=10_000 or the like."
+        )
     return size
 
 
 def _rate(rate: Number | None, batch_size: int | None, size: int) -> Fraction:
     if (rate is None) == (batch_size is None):
-        raise InvalidInput("rate and batch_size", "exactly one of them says how large batches are", "Pass batch_size=256.")
+        raise InvalidInput(
+            "rate and batch_size",
+            "exactly one of them says how large batches are",
+            "Pass batch_size=256.",
+        )
     if rate is not None:
         return decimal_reading("rate", rate)
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= size:
+    if (
+        isinstance(batch_size, bool)
+        or not isinstance(batch_size, int)
+        or not 1 <= batch_size <= size
+    ):
         rule = f"a batch holds from 1 unit to all of them, {size}"
-        raise InvalidInput(f"batch_size={show(batch_size)}", rule, "Pass batch_size=256 or the like.")
+        raise InvalidInput(
+            f"batch_size={show(batch_size)}", rule, "Pass batch_size=256 or the like."
+        )
     return Fraction(batch_size, size)
 
 
 def _steps(steps: int | None, epochs: Number | None, rate: Fraction) -> int:
     if (steps is None) == (epochs is None):
-        raise InvalidInput("steps and epochs", "exactly one of them says how long to train", "Pass epochs=10.")
+        raise InvalidInput(
+            "steps and epochs", "exactly one of them says how long to train", "Pass epochs=10."
+        )
     if steps is not None:
         return steps
     wanted = decimal_reading("epochs", epochs)
     if wanted <= 0 or rate <= 0:
-        raise InvalidInput(f"epochs={show(epochs)}", "it must be greater than zero", "Pass epochs=10.")
+        raise InvalidInput(
+            f"epochs={show(epochs)}", "it must be greater than zero", "Pass epochs=10."
+        )
     return max(1, math.ceil(wanted / rate))
 
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 100 or the like.")
+        raise InvalidInput(
+            f"{name}={show(value)}", "it must be a whole number above zero", "Pass 100 or the like."
+        )
     return value
 
 
@@ -433,7 +522,11 @@ def _expect_pytorch(model: Any, optimizer: Any) -> None:
     """A model of PyTorch, and an optimizer that moves it by gradients alone."""
     if not isinstance(model, torch.nn.Module):
         rule = "the model must be a module of PyTorch"
-        raise InvalidInput(f"a model of type {type(model).__name__}", rule, "Pass torch.nn.Sequential(...) or the like.")
+        raise InvalidInput(
+            f"a model of type {type(model).__name__}",
+            rule,
+            "Pass torch.nn.Sequential(...) or the like.",
+        )
     if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, torch.optim.LBFGS):
         rule = "it must be an optimizer of PyTorch that takes one gradient a step"
         hint = "Pass torch.optim.SGD(model.parameters(), lr=0.1), Adam or the like."
@@ -442,11 +535,20 @@ def _expect_pytorch(model: Any, optimizer: Any) -> None:
 
 def _expect_owned(optimizer: Any, sums: ClippedSums) -> None:
     """The optimizer must move what is trained, and nothing else."""
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+    held = {
+        id(parameter)
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.requires_grad
+    }
     if held != set(sums.parameters):
         lost = sorted(sums.names[key] for key in set(sums.parameters) - held)
         value = f"parameter {lost[0]!r}" if lost else "an optimizer with other parameters"
-        raise InvalidInput(value, "the optimizer must hold all trained parameters of the model", "Pass model.parameters().")
+        raise InvalidInput(
+            value,
+            "the optimizer must hold all trained parameters of the model",
+            "Pass model.parameters().",
+        )
 
 
 @contextlib.contextmanager
@@ -456,7 +558,13 @@ def _bar(steps: int, *, show: bool) -> Iterator[Callable[[int], None]]:
         yield lambda _: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = TextColumn("Training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

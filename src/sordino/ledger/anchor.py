@@ -32,7 +32,15 @@ class Anchor:
 
     def to_json(self) -> str:
         """One line that fits into a mail or a minute book."""
-        return canonical({"kind": "sordino-anchor", "v": 1, "ledger": self.ledger, "count": self.count, "hash": self.hash})
+        return canonical(
+            {
+                "kind": "sordino-anchor",
+                "v": 1,
+                "ledger": self.ledger,
+                "count": self.count,
+                "hash": self.hash,
+            }
+        )
 
     @staticmethod
     def from_json(text: str) -> Anchor:
@@ -47,7 +55,12 @@ class Anchor:
         if (
             not known
             or not (isinstance(anchor.count, int) and anchor.count > 0)
-            or not all(isinstance(h, str) and len(h) == 64 and set(h) <= hexadecimal for h in (anchor.ledger, anchor.hash))
+            or not all(
+                isinstance(h, str) and len(h) == 64 and set(h) <= hexadecimal
+                for h in (anchor.ledger, anchor.hash)
+            )
         ):
-            raise InvalidInput(show(text), "this is not an anchor", "Pass what `sordino ledger anchor` wrote.")
+            raise InvalidInput(
+                show(text), "this is not an anchor", "Pass what `sordino ledger anchor` wrote."
+            )
         return anchor

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 __all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest", "linked"]
 
 FORMAT = "sordino-ledger/1"
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+)
 
 
 class Link(NamedTuple):
@@ -59,7 +61,13 @@ class Entry:
     @property
     def text(self) -> str:
         """The line of canonical JSON that is hashed and stored."""
-        line = {"format": FORMAT, "sequence": self.sequence, "previous": self.previous, "kind": self.kind, "time": self.time}
+        line = {
+            "format": FORMAT,
+            "sequence": self.sequence,
+            "previous": self.previous,
+            "kind": self.kind,
+            "time": self.time,
+        }
         return canonical({**line, "facts": dict(self.facts)})
 
     @property
@@ -79,15 +87,27 @@ class Entry:
         try:
             fields = json.loads(row.text)
             if fields["format"] != FORMAT:
-                raise Broken(f"entry {row.sequence} has a form that this version of Sordino does not know")
-            entry = Entry(fields["sequence"], fields["previous"], fields["kind"], fields["time"], fields["facts"])
+                raise Broken(
+                    f"entry {row.sequence} has a form that this version of Sordino does not know"
+                )
+            entry = Entry(
+                fields["sequence"],
+                fields["previous"],
+                fields["kind"],
+                fields["time"],
+                fields["facts"],
+            )
             exact = type(entry.sequence) is int and type(entry.facts) is dict
-            if not exact or not all(type(x) is str for x in (entry.previous, entry.kind, entry.time)):
+            if not exact or not all(
+                type(x) is str for x in (entry.previous, entry.kind, entry.time)
+            ):
                 raise TypeError
             text = entry.text
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Broken(f"entry {row.sequence} is not an entry") from None
-        if text != row.text:  # two lines for one meaning would let a line change unseen by those who read its facts
+        if (
+            text != row.text
+        ):  # two lines for one meaning would let a line change unseen by those who read its facts
             raise Broken(f"entry {row.sequence} is not written in the canonical form")
         return entry
 
@@ -129,8 +149,16 @@ def _checked(row: Row, last: Link) -> tuple[Entry | None, list[str]]:
     found = []
     following = last.sequence + 1
     if row.sequence != following:
-        gone = f"entry {following} is" if row.sequence == following + 1 else f"entries {following} to {row.sequence - 1} are"
-        found.append(f"{gone} missing" if row.sequence > following else f"entry {row.sequence} is there twice")
+        gone = (
+            f"entry {following} is"
+            if row.sequence == following + 1
+            else f"entries {following} to {row.sequence - 1} are"
+        )
+        found.append(
+            f"{gone} missing"
+            if row.sequence > following
+            else f"entry {row.sequence} is there twice"
+        )
     if digest(row.text) != row.hash:
         found.append(f"entry {row.sequence} was changed: its hash does not fit")
     try:
@@ -140,5 +168,7 @@ def _checked(row: Row, last: Link) -> tuple[Entry | None, list[str]]:
     if entry.sequence != row.sequence:
         found.append(f"entry {row.sequence} was moved: it says that it is entry {entry.sequence}")
     if entry.previous != last.hash:
-        found.append(f"entry {row.sequence} does not follow from the one before it: something was changed, moved or removed")
+        found.append(
+            f"entry {row.sequence} does not follow from the one before it: something was changed, moved or removed"
+        )
     return entry, found

@@ -28,7 +28,11 @@ def sample(path: Path) -> bytes:
         size = file.seek(0, 2)
         taken.update(str(size).encode())
         last = max(size - _BLOCK, 0)
-        places = range(0, size, _BLOCK) if size <= _BLOCK * _BLOCKS else [last * i // (_BLOCKS - 1) for i in range(_BLOCKS)]
+        places = (
+            range(0, size, _BLOCK)
+            if size <= _BLOCK * _BLOCKS
+            else [last * i // (_BLOCKS - 1) for i in range(_BLOCKS)]
+        )
         for place in places:
             file.seek(place)
             taken.update(file.read(_BLOCK))

@@ -79,7 +79,9 @@ class Journal:
     `noted` is called when entries have become durable, before anybody who waits for them goes on.
     """
 
-    def __init__(self, store: Store, checked: Link = START, noted: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, store: Store, checked: Link = START, noted: Callable[[], None] = lambda: None
+    ) -> None:
         self.store = store
         self.state = State()
         self.known = START
@@ -112,7 +114,12 @@ class Journal:
         """One thread at a time. A forked child starts afresh: the thread that held the lock may not exist there."""
         if os.getpid() != self._process:
             self._process, self._guard, self.state = os.getpid(), threading.RLock(), State()
-            self._waiting, self._queue, self._is_led, self._is_ahead = deque(), threading.Lock(), False, False
+            self._waiting, self._queue, self._is_led, self._is_ahead = (
+                deque(),
+                threading.Lock(),
+                False,
+                False,
+            )
         return self._guard
 
     @contextlib.contextmanager
@@ -137,14 +144,20 @@ class Journal:
     def write_all(self, steps: Iterable[Callable[[], Draft | None]]) -> list[Wish]:
         """Several such steps, in this order and as far as possible in one transaction, and what became of each."""
         lock, turn = self.lock(), _Turn()
-        wishes, waiting, owned = [Wish(step, turn) for step in steps], self._waiting, lock._is_owned()  # type: ignore[attr-defined]
+        wishes, waiting, owned = (
+            [Wish(step, turn) for step in steps],
+            self._waiting,
+            lock._is_owned(),
+        )  # type: ignore[attr-defined]
         with self._queue:
             waiting.extend(wishes)
             if not self._is_led:
                 self._is_led = turn.leads = True
         try:
             while not all(wish.is_settled for wish in wishes):
-                if turn.leads or owned:  # who has the lock already would wait in vain for one who waits for it
+                if (
+                    turn.leads or owned
+                ):  # who has the lock already would wait in vain for one who waits for it
                     with lock:
                         self._write_together(waiting)
                 else:
@@ -180,7 +193,12 @@ class Journal:
             self._undo()
             if self._is_committing:
                 rule = "the thread that wrote for several was interrupted, and whether this entry was kept is unknown"
-                _refuse(wishes, LedgerUnavailable(self.place, rule, "Ask again with the same request id.", NOT_GRANTED))
+                _refuse(
+                    wishes,
+                    LedgerUnavailable(
+                        self.place, rule, "Ask again with the same request id.", NOT_GRANTED
+                    ),
+                )
             else:
                 with self._queue:
                     waiting.extendleft(reversed(wishes))
@@ -210,7 +228,9 @@ class Journal:
                 continue
             self._is_ahead, self.known = False, self.state.link
             return True
-        raise LedgerUnavailable(self.place, "other processes were always faster", "Try again.", NOT_GRANTED)
+        raise LedgerUnavailable(
+            self.place, "other processes were always faster", "Try again.", NOT_GRANTED
+        )
 
     @property
     def _is_committing(self) -> bool:
@@ -231,7 +251,9 @@ class Journal:
         if head != self.state.link:
             self._take_in(self.store.rows(self.state.link.sequence, head.sequence))
         if head != self.state.link or not (self.known == START or self.holds(self.known)):
-            raise self.damaged(f"it was cut short or put back: {self.state.link.sequence} entries are left")
+            raise self.damaged(
+                f"it was cut short or put back: {self.state.link.sequence} entries are left"
+            )
         self.known = head
 
     def reread(self) -> State:
@@ -239,7 +261,9 @@ class Journal:
         link, self.state = self.state.link, State()
         self._take_in(self.store.rows(0, link.sequence))
         if self.state.link != link:
-            raise self.damaged(f"it was cut short or put back: {self.state.link.sequence} entries are left")
+            raise self.damaged(
+                f"it was cut short or put back: {self.state.link.sequence} entries are left"
+            )
         return self.state
 
     def holds(self, link: Link) -> bool:
@@ -263,7 +287,9 @@ class Journal:
             return payment
         for kept_as in (key, request_id):  # entries of an older Sordino are kept under the id alone
             number = self.store.find(kept_as)
-            if number is None or number > self.state.link.sequence:  # or another process was faster just now
+            if (
+                number is None or number > self.state.link.sequence
+            ):  # or another process was faster just now
                 continue
             with self.reading():
                 payment = self.state.payment_at(number)
@@ -284,7 +310,9 @@ class Journal:
     def _append(self, wishes: Sequence[Wish]) -> bool:
         """Append what the steps draft, each deciding over the state that the entries before it leave."""
         self.catch_up()
-        if next(iter(self.store.rows(self.state.link.sequence)), None) is not None:  # nobody else can be writing now
+        if (
+            next(iter(self.store.rows(self.state.link.sequence)), None) is not None
+        ):  # nobody else can be writing now
             raise self.damaged("there are entries beyond its end")
         for wish in wishes:
             wish.row = wish.failure = None
@@ -314,7 +342,11 @@ class Journal:
     def _usable(self) -> None:
         if self._failed:
             rule = f"it failed before ({self._failed})"
-            raise LedgerUnavailable(self.place, rule, "Nothing more is granted here; mend the cause and open a new session.")
+            raise LedgerUnavailable(
+                self.place,
+                rule,
+                "Nothing more is granted here; mend the cause and open a new session.",
+            )
 
     def _start(self, head: Link) -> None:
         """Go on from a checkpoint that was checked here before; else look at all that the place keeps, and read it."""
@@ -331,7 +363,9 @@ class Journal:
         try:
             for entry, hash_ in linked(rows, self.state.link):
                 self.state.read(entry, hash_)
-        except BaseException as error:  # an interrupt may leave half an entry in the state: it is read anew
+        except (
+            BaseException
+        ) as error:  # an interrupt may leave half an entry in the state: it is read anew
             self.state = State()
             if isinstance(error, Broken):
                 raise self.damaged(str(error)) from None

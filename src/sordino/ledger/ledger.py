@@ -59,7 +59,11 @@ class Ledger:
     """What was spent on one dataset. Many sessions, threads and processes may use it at once."""
 
     def __init__(
-        self, store: Store, prints: Prints | None = None, witness: Witness | None = None, at: Place | None = None
+        self,
+        store: Store,
+        prints: Prints | None = None,
+        witness: Witness | None = None,
+        at: Place | None = None,
     ) -> None:
         self._prints = prints or Prints({})
         self._recognition: Recognition | None = None
@@ -79,7 +83,9 @@ class Ledger:
             raise
 
     @staticmethod
-    def open(dataset: Dataset, place: str | None = None, *, create: bool = True, as_declared: bool = True) -> Ledger:
+    def open(
+        dataset: Dataset, place: str | None = None, *, create: bool = True, as_declared: bool = True
+    ) -> Ledger:
         """The ledger of a dataset: at the place given, or declared, or beside the declaration; else in memory.
 
         It is made if there was none, unless `create` is False: then it is opened to be looked at, and no source is
@@ -114,7 +120,11 @@ class Ledger:
         """
         where, witness = place or place_of(dataset), Witness()
         if where is None:
-            raise InvalidInput("a dataset without a ledger", "there is nothing to accept", "Declare one under [ledger].")
+            raise InvalidInput(
+                "a dataset without a ledger",
+                "there is nothing to accept",
+                "Declare one under [ledger].",
+            )
         at, terms = Place.of(where), Terms.of(dataset)
         seen = witness.recall(at.shown)
         prints = prints_of(dataset)
@@ -123,7 +133,11 @@ class Ledger:
             stack.callback(ledger.close)
             copies = [other for other in witness.others(at.shown) if other.ledger == ledger.id]
             lost = max(filter(None, (seen, *copies)), key=lambda note: note.count, default=None)
-            facts = {} if lost is None else {"ledger": lost.ledger, "count": lost.count, "hash": lost.hash}
+            facts = (
+                {}
+                if lost is None
+                else {"ledger": lost.ledger, "count": lost.count, "hash": lost.hash}
+            )
             ledger._write(lambda: Draft("accept", {"seen": facts}))
             for note in copies:  # only now: a note is not given up for an acceptance that failed
                 witness.forget(note.place)
@@ -185,7 +199,11 @@ class Ledger:
         """The last charges, of an analyst if one is named; the newest last."""
         with self._journal.current() as state, self._journal.reading():
             tallies = state.tallies
-            known = sum(each.charges for each in tallies.values()) if analyst is None else _of(tallies, analyst).charges
+            known = (
+                sum(each.charges for each in tallies.values())
+                if analyst is None
+                else _of(tallies, analyst).charges
+            )
             wanted = (each for each in state.newest() if analyst in (None, each.receipt.analyst))
             return tuple(itertools.islice(wanted, min(most, known)))[::-1]
 
@@ -201,7 +219,9 @@ class Ledger:
         with self._journal.lock():
             answer = self._journal.store.answer(payment.settled)
             if answer is None or digest(answer) != payment.answer:
-                raise self._journal.damaged(f"the answer to entry {payment.receipt.number} was changed")
+                raise self._journal.damaged(
+                    f"the answer to entry {payment.receipt.number} was changed"
+                )
             return answer
 
     @property
@@ -258,7 +278,11 @@ class Ledger:
             self._open_payment(receipt)
             if answer is None:
                 return Draft("forfeit", {"charge": receipt.number})
-            return Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
+            return Draft(
+                "answer",
+                {"charge": receipt.number, "answer": digest(answer), "size": len(answer)},
+                answer=answer,
+            )
 
         return step
 
@@ -273,22 +297,43 @@ class Ledger:
         Privacy: all answers together keep the largest epsilon that was ever in force, and as delta the sum of its
         largest part for keys and its largest rest (ledger.md, P2).
         """
-        return self._write(lambda: None if terms == self._journal.state.terms else Draft("declare", terms.facts)) is not None
+        return (
+            self._write(
+                lambda: (
+                    None if terms == self._journal.state.terms else Draft("declare", terms.facts)
+                )
+            )
+            is not None
+        )
 
-    def allot(self, analyst: str, budget: Budget | None, reserved_delta: Fraction | None = None) -> None:
+    def allot(
+        self, analyst: str, budget: Budget | None, reserved_delta: Fraction | None = None
+    ) -> None:
         """Give an analyst ("*": every other) a part of the budget, as the owner; None takes it back.
 
         Once anybody has a sub-budget, only those who have one may ask. What an analyst spent before counts.
         """
-        checked_name("analyst", analyst, "Pass a name, or '*' for everybody without a sub-budget of their own.")
+        checked_name(
+            "analyst",
+            analyst,
+            "Pass a name, or '*' for everybody without a sub-budget of their own.",
+        )
         whole = self.terms.allowance
         allowance = None
         if budget is not None:
             if budget.epsilon > whole.budget.epsilon or budget.delta > whole.budget.delta:
                 rule = f"a sub-budget is a part of the whole, {whole}"
-                raise InvalidInput(str(budget), rule, "Give a part of it; the parts may add up to more than the whole.")
+                raise InvalidInput(
+                    str(budget),
+                    rule,
+                    "Give a part of it; the parts may add up to more than the whole.",
+                )
             share = whole.reserved_delta / whole.budget.delta if whole.budget.delta else Fraction(0)
-            reserved = budget.delta * share if reserved_delta is None else bounds("reserved_delta", reserved_delta).lower
+            reserved = (
+                budget.delta * share
+                if reserved_delta is None
+                else bounds("reserved_delta", reserved_delta).lower
+            )
             allowance = Allowance(budget, reserved)
             allowance.meter()  # refuses a reserved delta beyond the delta
         facts = {"analyst": analyst, "allowance": None if allowance is None else allowance.facts}
@@ -301,7 +346,9 @@ class Ledger:
 
     def public_log(self) -> PublicLog:
         """The log of all entries so far, from which those who were answered get proofs of it."""
-        from sordino.ledger.public_log import PublicLog  # signatures are a library of their own, loaded for them alone
+        from sordino.ledger.public_log import (
+            PublicLog,
+        )  # signatures are a library of their own, loaded for them alone
 
         with self._journal.current() as state, self._journal.reading():
             if self._public is None:
@@ -309,15 +356,25 @@ class Ledger:
             self._public.catch_up(state.link)
             return self._public
 
-    def proof(self, request_id: str, analyst: str | None = None, *, since: int | None = None) -> Proof:
+    def proof(
+        self, request_id: str, analyst: str | None = None, *, since: int | None = None
+    ) -> Proof:
         """That a request was charged, and answered if it was; that the log continues its first `since` entries."""
         from sordino.ledger.public_log import findings
 
         with self._journal.current(), self._journal.reading():
             payment = self._journal.payment(request_id, analyst)
             if payment is None:
-                raise RequestRefused(request_id, "nothing was charged under this id", "Pass the id that a receipt shows.")
-            answer = self._journal.store.answer(payment.settled) if payment.status == "answered" else None
+                raise RequestRefused(
+                    request_id,
+                    "nothing was charged under this id",
+                    "Pass the id that a receipt shows.",
+                )
+            answer = (
+                self._journal.store.answer(payment.settled)
+                if payment.status == "answered"
+                else None
+            )
             proof = self.public_log().proof(payment, answer, since)
             wrong = findings(proof)
             if wrong:  # the place gave other rows than those it gave before
@@ -331,7 +388,9 @@ class Ledger:
             if verdict and known != START:  # what this session has seen is an anchor, too
                 row = next(iter(self._journal.store.rows(known.sequence - 1, known.sequence)), None)
                 if row is None or (row.sequence, row.hash) != known:
-                    return replace(verdict, findings=("it was put back or rewritten while it was open",))
+                    return replace(
+                        verdict, findings=("it was put back or rewritten while it was open",)
+                    )
             return verdict
 
     def export(self) -> Iterator[str]:
@@ -344,12 +403,12 @@ class Ledger:
         kept = self.terms
         if kept.lineage != terms.lineage:
             rule = f"it guards {kept}, and the declaration says {terms}"
-            hint = (
-                "Use the ledger of this table; or, if its declaration has changed, let the owner run `sordino budget set`."
-            )
+            hint = "Use the ledger of this table; or, if its declaration has changed, let the owner run `sordino budget set`."
             raise LedgerMismatch(self.place, rule, hint)
         if kept.allowance != terms.allowance:
-            rule = f"it holds a budget of {kept.allowance}, and the declaration says {terms.allowance}"
+            rule = (
+                f"it holds a budget of {kept.allowance}, and the declaration says {terms.allowance}"
+            )
             hint = "Declare the recorded budget, or let the owner put the new one in force: sordino budget set."
             raise LedgerMismatch(self.place, rule, hint)
         if kept.max_rows != terms.max_rows and any(unit != "row" for _, unit, _ in terms.lineage):
@@ -371,7 +430,12 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -392,19 +456,35 @@ class Ledger:
         number = payment.receipt.number
         if payment.body != request.body:
             rule = f"entry {number} stands for another question or price under this id"
-            raise RequestRefused(request.id, rule, "Use a new id for a new question. Nothing was charged.")
+            raise RequestRefused(
+                request.id, rule, "Use a new id for a new question. Nothing was charged."
+            )
         answer = self.answer_to(payment)
         if answer is not None:
             return Paid(payment.receipt, answer)
-        why = "its query failed" if payment.status == "forfeited" else "its query is running, or ended before it was stored"
+        why = (
+            "its query failed"
+            if payment.status == "forfeited"
+            else "its query is running, or ended before it was stored"
+        )
         hint = "Wait if it is running; else the charge is forfeited, and a new id asks anew. Nothing was charged now."
-        raise RequestRefused(request.id, f"it was charged as entry {number} and has no answer: {why}", hint)
+        raise RequestRefused(
+            request.id, f"it was charged as entry {number} and has no answer: {why}", hint
+        )
 
     def _open_payment(self, receipt: Receipt) -> None:
         with self._journal.reading():
             payment = self._journal.state.payment_at(receipt.number)
-        if payment is None or payment.receipt.hash != receipt.hash or payment.status != "unanswered":
-            raise RequestRefused(receipt.request_id, "its charge is not open", "Only an open charge can be answered, once.")
+        if (
+            payment is None
+            or payment.receipt.hash != receipt.hash
+            or payment.status != "unanswered"
+        ):
+            raise RequestRefused(
+                receipt.request_id,
+                "its charge is not open",
+                "Only an open charge can be answered, once.",
+            )
 
 
 class _Charging:

@@ -31,7 +31,9 @@ class MemoryStore:
         """Refuse in a forked child: its copy and the parent's would both grant what is left."""
         if os.getpid() != self._process:
             rule = "it is in the memory of another process, from which this one was forked"
-            raise LedgerUnavailable(self.place, rule, "Declare a ledger file, which processes can share.")
+            raise LedgerUnavailable(
+                self.place, rule, "Declare a ledger file, which processes can share."
+            )
         self._begun = len(self._rows)
 
     def commit(self) -> None:
@@ -43,7 +45,9 @@ class MemoryStore:
         if self._begun is not None:
             for added in self._rows[self._begun :]:
                 self._answers.pop(added.sequence, None)
-            self._requests = {name: number for name, number in self._requests.items() if number <= self._begun}
+            self._requests = {
+                name: number for name, number in self._requests.items() if number <= self._begun
+            }
             del self._rows[self._begun :]
             self._begun = None
 
@@ -59,7 +63,9 @@ class MemoryStore:
         """The number and hash of the last row."""
         return Link(self._rows[-1].sequence, self._rows[-1].hash)
 
-    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+    def append(
+        self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None
+    ) -> None:
         """Add a row after the head."""
         if head != self.head() or (request is not None and request in self._requests):
             raise Busy

@@ -19,7 +19,9 @@ __all__ = ["first_entry", "open_store", "place_of", "prints_of"]
 
 def place_of(dataset: Dataset) -> str | None:
     """Where the ledger of a dataset is: as declared, or beside the declaration."""
-    return dataset.ledger or (None if dataset.file is None else str(dataset.file.with_suffix(".ledger")))
+    return dataset.ledger or (
+        None if dataset.file is None else str(dataset.file.with_suffix(".ledger"))
+    )
 
 
 def prints_of(dataset: Dataset) -> Prints:
@@ -36,14 +38,20 @@ def first_entry(terms: Terms) -> tuple[Row, bytes]:
     return Entry.after(START, "declare", facts).row, key
 
 
-def open_store(place: Place, terms: Terms, witness: Witness | None, *, create: bool = True) -> Store:
+def open_store(
+    place: Place, terms: Terms, witness: Witness | None, *, create: bool = True
+) -> Store:
     """The store at a place; a new one only where none was ever seen."""
     seen = None if witness is None else witness.recall(place.shown)
     if not place.exists():
         if seen is not None:
             rule = f"it is gone: when it was last used here it had {seen.count} entries"
-            raise LedgerUnavailable(place.shown, rule, f"Put it back; nothing is granted without it. {ACCEPT}.")
+            raise LedgerUnavailable(
+                place.shown, rule, f"Put it back; nothing is granted without it. {ACCEPT}."
+            )
         if not create:
-            raise LedgerUnavailable(place.shown, "there is none yet", "It is made when the first session opens.")
+            raise LedgerUnavailable(
+                place.shown, "there is none yet", "It is made when the first session opens."
+            )
         place.create(*first_entry(terms))
     return place.open()

@@ -44,7 +44,15 @@ def resumed(store: Store, checked: Link, head: Link) -> State | None:
         for after, its_hash in linked(store.rows(entry.sequence, head.sequence), state.link):
             state.read(after, its_hash)
         return state if state.holds(checked) else None
-    except (Broken, KeyError, ValueError, TypeError, AttributeError, ZeroDivisionError, InvalidInput):
+    except (
+        Broken,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ZeroDivisionError,
+        InvalidInput,
+    ):
         return None  # not what was checked, whatever it is
 
 
@@ -80,17 +88,33 @@ class Past:
 
     def payment(self, number: int) -> Payment | None:
         """The charge with this number, as it was at the checkpoint."""
-        found = next(((e, h) for e, h in self._entries(number) if e.sequence == number and e.kind == "charge"), None)
+        found = next(
+            (
+                (e, h)
+                for e, h in self._entries(number)
+                if e.sequence == number and e.kind == "charge"
+            ),
+            None,
+        )
         if found is None:
             return None
         payment = Payment.of(*found)
         for entry, _ in self._entries(number):
             if _settles(entry, number):
                 return payment.after(entry)
-        for checkpoint, _ in self._checkpoints:  # all from the newest down to the one after the charge were looked at
-            later = next((entry for charge, entry in checkpoint.facts["late"] if charge == number), 0)
+        for (
+            checkpoint,
+            _,
+        ) in (
+            self._checkpoints
+        ):  # all from the newest down to the one after the charge were looked at
+            later = next(
+                (entry for charge, entry in checkpoint.facts["late"] if charge == number), 0
+            )
             if later > number:
-                settling = next(entry for entry, _ in self._entries(later) if _settles(entry, number))
+                settling = next(
+                    entry for entry, _ in self._entries(later) if _settles(entry, number)
+                )
                 return payment.after(settling)
         return payment
 
@@ -120,7 +144,9 @@ class Past:
         if self._segment[0] != link:
             entries = list(linked(self._store.rows(start.sequence, link.sequence), start))
             if not entries or (entries[-1][0].sequence, entries[-1][1]) != link:
-                raise Broken(f"entries {start.sequence + 1} to {link.sequence} are not those that were there before")
+                raise Broken(
+                    f"entries {start.sequence + 1} to {link.sequence} are not those that were there before"
+                )
             self._segment = link, entries
         return self._segment[1]
 

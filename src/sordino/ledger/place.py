@@ -35,7 +35,9 @@ class Place:
                 raise InvalidInput(show(where), rule, "Pass a path such as 'visits.ledger'.")
             # one file, one name: notes and journals go by it; a link to nothing stays what it is, and is refused
             path, at = os.path.realpath(where), Path(where).absolute()
-            path = path if os.path.lexists(path) else str(Path(os.path.realpath(at.parent)) / at.name)
+            path = (
+                path if os.path.lexists(path) else str(Path(os.path.realpath(at.parent)) / at.name)
+            )
             return Place(
                 path,
                 lambda: SqliteStore.exists(path),
@@ -60,8 +62,13 @@ class Place:
         if "://" in other or "://" in self.shown:
             return False
         try:
-            return Path(other).exists() and not (Path(self.shown).exists() and Path(self.shown).samefile(other))
-        except (OSError, ValueError):  # where this user may not look there is nothing that this user could use
+            return Path(other).exists() and not (
+                Path(self.shown).exists() and Path(self.shown).samefile(other)
+            )
+        except (
+            OSError,
+            ValueError,
+        ):  # where this user may not look there is nothing that this user could use
             return False
 
     def another(self, other: str) -> bool:

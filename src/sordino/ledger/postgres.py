@@ -26,7 +26,9 @@ try:
     from sordino.ledger.postgres_address import Address
 except ImportError:
     raise InvalidInput(
-        "an address postgresql://...", "a ledger in PostgreSQL needs psycopg", "Run: pip install 'sordino[postgres]'."
+        "an address postgresql://...",
+        "a ledger in PostgreSQL needs psycopg",
+        "Run: pip install 'sordino[postgres]'.",
     ) from None
 
 __all__ = ["PATIENCE", "PostgresStore", "shown"]
@@ -68,7 +70,11 @@ _REASONS = {
     "58": ("the disk of the server failed", "Check the server, and open a new session"),
 }  # fmt: skip
 """By error code, or the first signs of it."""
-_DAMAGE = {"42": CHANGED, "3F": CHANGED, "XX": "the database is damaged: the server cannot read all of it"}
+_DAMAGE = {
+    "42": CHANGED,
+    "3F": CHANGED,
+    "XX": "the database is damaged: the server cannot read all of it",
+}
 
 _Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
 _Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -111,13 +117,18 @@ class PostgresStore:
     def create(address: str, first: Row, key: bytes) -> bool:
         """A new ledger with its first row, and the tables if they are not there; False if another was faster."""
         at = Address.of(address)
-        with contextlib.closing(_connect(at)) as connection:  # closing it undoes what was not committed
+        with contextlib.closing(
+            _connect(at)
+        ) as connection:  # closing it undoes what was not committed
             ask = partial(_ask, connection, at.shown)
             try:
                 ask(_timed(_BEGIN) + _LOCK_ALL)
                 if not has_tables(ask, at.shown):
                     make_tables(ask)
-                ask("INSERT INTO sordino.heads (ledger, sequence, hash) VALUES (%s, %s, %s)", (at.ledger, *first[::2]))
+                ask(
+                    "INSERT INTO sordino.heads (ledger, sequence, hash) VALUES (%s, %s, %s)",
+                    (at.ledger, *first[::2]),
+                )
                 ask("INSERT INTO sordino.secrets (ledger, key) VALUES (%s, %s)", (at.ledger, key))
                 _insert(ask, at.shown, at.ledger, first)
             except Busy:
@@ -131,10 +142,14 @@ class PostgresStore:
         try:
             ask = partial(_ask, self._connection, self.place)
             if not (has_tables(ask, self.place) and has_ledger(ask, self._name)):
-                raise LedgerUnavailable(self.place, "there is none of this name", "Check the address.")
+                raise LedgerUnavailable(
+                    self.place, "there is none of this name", "Check the address."
+                )
             found = faults(ask, self.place, self._name)
             if found:
-                raise LedgerDamaged(self.place, found[0], "Put it back from a copy, and compare with an anchor.")
+                raise LedgerDamaged(
+                    self.place, found[0], "Put it back from a copy, and compare with an anchor."
+                )
         except BaseException:
             self._connection.close()
             raise
@@ -192,9 +207,16 @@ class PostgresStore:
 
     def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
-        return (Row(*row) for row in self._paged("sequence, text, hash FROM sordino.entries", after, _ENTRIES, until))
+        return (
+            Row(*row)
+            for row in self._paged(
+                "sequence, text, hash FROM sordino.entries", after, _ENTRIES, until
+            )
+        )
 
-    def _paged(self, what: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def _paged(
+        self, what: str, after: int, most: int, until: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
         """Rows by their numbers, this many at a time."""
         statement = f"SELECT {what} WHERE ledger = %s AND sequence > %s AND sequence <= %s ORDER BY sequence LIMIT %s"
         last = 2**63 - 1 if until is None else until
@@ -213,12 +235,18 @@ class PostgresStore:
 
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
-        found = self._run("SELECT sequence, hash FROM sordino.heads WHERE ledger = %s", (self._name,)).fetchall()
+        found = self._run(
+            "SELECT sequence, hash FROM sordino.heads WHERE ledger = %s", (self._name,)
+        ).fetchall()
         if len(found) != 1:
-            raise LedgerDamaged(self.place, "the note of its last entry is gone", "Put it back from a copy.")
+            raise LedgerDamaged(
+                self.place, "the note of its last entry is gone", "Put it back from a copy."
+            )
         return Link(*found[0])
 
-    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+    def append(
+        self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None
+    ) -> None:
         """Add a row after the head, if it is still the head."""
         self._expect_transaction()
         moved = self._run(
@@ -250,7 +278,9 @@ class PostgresStore:
 
     def key(self) -> bytes:
         """The secret of this ledger."""
-        found = self._run("SELECT key FROM sordino.secrets WHERE ledger = %s", (self._name,)).fetchone()
+        found = self._run(
+            "SELECT key FROM sordino.secrets WHERE ledger = %s", (self._name,)
+        ).fetchone()
         return b"" if found is None else bytes(found[0])
 
     def faults(self) -> list[str]:
@@ -277,7 +307,9 @@ def _connect(at: Address) -> _Connection:
         connection = psycopg.connect("", autocommit=True, prepare_threshold=None, **at.parameters)
     except (psycopg.Error, OSError, UnicodeError) as error:
         said = str(error)
-    if connection is None:  # out of the handler, so that the refusal does not carry an error that may quote the address
+    if (
+        connection is None
+    ):  # out of the handler, so that the refusal does not carry an error that may quote the address
         raise _unreachable(at, said)
     try:
         fsync, pages, encoding, *_ = _ask(connection, at.shown, _timed(_FOR_SESSION)).fetchall()[0]
@@ -314,7 +346,9 @@ def _commit(connection: _Connection, place: str) -> None:
         done = False
     finally:
         connection.remove_notice_handler(note)
-    if not done or "WARNING" in severities:  # thus a server says that it no longer waits for its synchronous standby
+    if (
+        not done or "WARNING" in severities
+    ):  # thus a server says that it no longer waits for its synchronous standby
         connection.close()
         rule = "the server did not confirm the last entry, so whether it was kept is unknown"
         raise _unavailable(place, (rule, "Check the server, and open a new session"))
@@ -348,23 +382,31 @@ def _expect_one(cursor: _Cursor, place: str) -> None:
         raise LedgerDamaged(place, CHANGED, "Remove rules and triggers that are not Sordino's.")
 
 
-def _ask(connection: _Connection, place: str, statement: str | sql.Composed, values: Any = ()) -> _Cursor:
+def _ask(
+    connection: _Connection, place: str, statement: str | sql.Composed, values: Any = ()
+) -> _Cursor:
     try:
         return connection.execute(statement, values or None)
     except psycopg.Error as error:
         code = error.sqlstate or ("08" if connection.closed else "of the client")
     if code in _BUSY and connection.info.transaction_status == pq.TransactionStatus.INERROR:
         raise Busy
-    raise _refusal(place, "55P03" if code in _BUSY else code)  # out of the handler: the server's words may quote a row
+    raise _refusal(
+        place, "55P03" if code in _BUSY else code
+    )  # out of the handler: the server's words may quote a row
 
 
 def _refusal(place: str, code: str) -> LedgerError:
     """What an error of the server means for the caller."""
     for start, rule in _DAMAGE.items():
         if code.startswith(start) and code not in _REASONS:
-            return LedgerDamaged(place, rule, "Put it back from a copy, and compare with an anchor.")
+            return LedgerDamaged(
+                place, rule, "Put it back from a copy, and compare with an anchor."
+            )
     known = (_REASONS[start] for start in (code, code[:3], code[:2]) if start in _REASONS)
-    return _unavailable(place, next(known, (f"PostgreSQL cannot use it (error {code})", "Open a new session")))
+    return _unavailable(
+        place, next(known, (f"PostgreSQL cannot use it (error {code})", "Open a new session"))
+    )
 
 
 def _unreachable(at: Address, said: str) -> LedgerUnavailable:

@@ -35,28 +35,49 @@ class Address:
         """What an address says."""
         rest = text.partition("://")[2]
         user, at, after = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
-        if "@" in after or not text.isprintable():  # else a part of a password would be taken for a host, and shown
+        if (
+            "@" in after or not text.isprintable()
+        ):  # else a part of a password would be taken for a host, and shown
             raise _unclear(
-                "it has a sign where it means something else", "Write @ as %40 and / as %2F in names and passwords"
+                "it has a sign where it means something else",
+                "Write @ as %40 and / as %2F in names and passwords",
             )
         where, _, options = after.partition("?")
         named = [option for option in options.split("&") if option.startswith("ledger=")]
         others = "&".join(option for option in options.split("&") if option not in named)
         try:
-            names = [unquote(option.removeprefix("ledger="), errors="strict") for option in named] or ["default"]
-            given = conninfo.conninfo_to_dict(f"postgresql://{user}{at}{where}" + (f"?{others}" if others else ""))
-            known = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
+            names = [
+                unquote(option.removeprefix("ledger="), errors="strict") for option in named
+            ] or ["default"]
+            given = conninfo.conninfo_to_dict(
+                f"postgresql://{user}{at}{where}" + (f"?{others}" if others else "")
+            )
+            known = {
+                option.keyword.decode(): (option.val or b"").decode()
+                for option in pq.Conninfo.get_defaults()
+            }
         except (psycopg.Error, UnicodeError):  # its text may quote a password
             names = []
         if len(names) != 1:
-            raise _unclear("it is not an address of PostgreSQL with at most one ledger", "Check its parameters")
+            raise _unclear(
+                "it is not an address of PostgreSQL with at most one ledger", "Check its parameters"
+            )
         if not str(given.get("port") or "0").replace(",", "0").isdecimal():
-            raise _unclear("its port is not a number", "Write : as %3A and / as %2F in names and passwords")
+            raise _unclear(
+                "its port is not a number", "Write : as %3A and / as %2F in names and passwords"
+            )
         hint = "Write ?ledger=visits at the end of the address, or nothing if there is only one."
         ledger = checked_name("ledger", names[0], hint)
         alert = {name: known.get(name) or value for name, value in _ALERT.items()}
-        parameters = {**alert, "fallback_application_name": "sordino", **given, "client_encoding": "utf8"}
-        return Address(_shown(given if "service" in given else {**known, **given}, ledger), ledger, parameters)
+        parameters = {
+            **alert,
+            "fallback_application_name": "sordino",
+            **given,
+            "client_encoding": "utf8",
+        }
+        return Address(
+            _shown(given if "service" in given else {**known, **given}, ledger), ledger, parameters
+        )
 
     def gives_away(self, text: str) -> bool:
         """Whether a text holds a password of this address."""

@@ -19,12 +19,21 @@ _NUMBER, _TEXT, _BYTES = "bigint NOT NULL", 'text COLLATE "C" NOT NULL', "bytea 
 _TABLES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "format": ({"one": _NUMBER, "version": _NUMBER}, ("PRIMARY KEY (one)", "CHECK ((one = 1))")),
     "entries": (
-        {"ledger": _TEXT, "sequence": _NUMBER, "text": _TEXT, "hash": _TEXT, "request": 'text COLLATE "C"'},
+        {
+            "ledger": _TEXT,
+            "sequence": _NUMBER,
+            "text": _TEXT,
+            "hash": _TEXT,
+            "request": 'text COLLATE "C"',
+        },
         ("PRIMARY KEY (ledger, sequence)", "UNIQUE (ledger, request)"),
     ),
     "answers": (
         {"ledger": _TEXT, "sequence": _NUMBER, "bytes": _BYTES},
-        ("PRIMARY KEY (ledger, sequence)", "FOREIGN KEY (ledger, sequence) REFERENCES sordino.entries(ledger, sequence)"),
+        (
+            "PRIMARY KEY (ledger, sequence)",
+            "FOREIGN KEY (ledger, sequence) REFERENCES sordino.entries(ledger, sequence)",
+        ),
     ),
     "heads": ({"ledger": _TEXT, "sequence": _NUMBER, "hash": _TEXT}, ("PRIMARY KEY (ledger)",)),
     "secrets": ({"ledger": _TEXT, "key": _BYTES}, ("PRIMARY KEY (ledger)",)),
@@ -45,7 +54,11 @@ _SCHEMA = (
 )
 _SHAPE = {
     *(f"table {name} is kept" for name in _TABLES),
-    *(f"{name}.{column} {kind}" for name, (columns, _) in _TABLES.items() for column, kind in columns.items()),
+    *(
+        f"{name}.{column} {kind}"
+        for name, (columns, _) in _TABLES.items()
+        for column, kind in columns.items()
+    ),
     *(f"{name} {rule}" for name, (_, rules) in _TABLES.items() for rule in rules),
     *_TRIGGERS,
     f"append_only {_REFUSE}",
@@ -100,7 +113,9 @@ def has_tables(ask: Ask, place: str) -> bool:
         return False
     versions = [version for (version,) in ask("SELECT version FROM sordino.format").fetchall()]
     if len(versions) == 1 and versions != [_VERSION]:
-        rule = f"its tables have form {versions[0]}, and this version of Sordino knows form {_VERSION}"
+        rule = (
+            f"its tables have form {versions[0]}, and this version of Sordino knows form {_VERSION}"
+        )
         raise LedgerUnavailable(place, rule, "Use the newer Sordino that made them.")
     found = {line for (line,) in ask(_FIND_SHAPE, (list(_TABLES),)).fetchall()}
     if versions != [_VERSION] or found != _SHAPE:
@@ -110,7 +125,9 @@ def has_tables(ask: Ask, place: str) -> bool:
 
 def make_tables(ask: Ask) -> None:
     """Make them, all or nothing with the transaction that this is a part of."""
-    if not ask("SELECT 1 FROM pg_namespace WHERE nspname = 'sordino'").fetchall():  # else it takes a right to ask
+    if not ask(
+        "SELECT 1 FROM pg_namespace WHERE nspname = 'sordino'"
+    ).fetchall():  # else it takes a right to ask
         ask("CREATE SCHEMA sordino")
     for statement in _SCHEMA:
         ask(statement)
@@ -133,4 +150,8 @@ def faults(ask: Ask, place: str, ledger: str) -> list[str]:
     found = [] if secrets else ["its secret is gone"]
     if noted is None:
         return [*found, "the note of its last entry is gone"]
-    return found if last == noted else [*found, f"{noted} entries are noted, and the last is entry {last or 'none'}"]
+    return (
+        found
+        if last == noted
+        else [*found, f"{noted} entries are noted, and the last is entry {last or 'none'}"]
+    )

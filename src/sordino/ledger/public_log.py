@@ -31,7 +31,11 @@ __all__ = ["Checkpoint", "Proof", "PublicLog", "VerifyingKey", "findings", "fork
 
 _NAME = "sordino-ledger-"
 _ED25519 = b"\x01"
-_SAID = {"charge": {"question", "offer", "analyst", "request"}, "answer": {"charge", "answer"}, "forfeit": {"charge"}}
+_SAID = {
+    "charge": {"question", "offer", "analyst", "request"},
+    "answer": {"charge", "answer"},
+    "forfeit": {"charge"},
+}
 """What entries of a receipt say, at least."""
 
 
@@ -57,11 +61,18 @@ class VerifyingKey:
             name, id_, key = text.strip().split("+", 2)
             kind = base64.b64decode(key, validate=True)
             found = VerifyingKey(name, kind[1:])
-            if kind[:1] != _ED25519 or len(found.key) != 32 or found.id.hex() != id_ or not name.startswith(_NAME):
+            if (
+                kind[:1] != _ED25519
+                or len(found.key) != 32
+                or found.id.hex() != id_
+                or not name.startswith(_NAME)
+            ):
                 raise ValueError
         except (ValueError, binascii.Error):
             rule = "this is not the key of a ledger's log"
-            raise InvalidInput(show(text), rule, "Pass the line that `sordino receipt key` or the server shows.") from None
+            raise InvalidInput(
+                show(text), rule, "Pass the line that `sordino receipt key` or the server shows."
+            ) from None
         return found
 
 
@@ -88,14 +99,20 @@ class Checkpoint:
         try:
             name, size, root, empty, signed, end = text.split("\n")
             dash, signer, signature = signed.split(" ")
-            whole = size.isdecimal() and size == str(int(size)) and (empty, end, dash, signer) == ("", "", "\u2014", name)
+            whole = (
+                size.isdecimal()
+                and size == str(int(size))
+                and (empty, end, dash, signer) == ("", "", "\u2014", name)
+            )
             decoded = (base64.b64decode(part, validate=True) for part in (root, signature))
             found = Checkpoint(name, int(size), *decoded)
             if not whole or len(found.root) != 32 or len(found.signature) != 68 or found.size < 1:
                 raise ValueError
         except (ValueError, binascii.Error):
             rule = "this is not a checkpoint of a ledger's log"
-            raise InvalidInput(show(text), rule, "Pass the text as it was given out, all lines of it.") from None
+            raise InvalidInput(
+                show(text), rule, "Pass the text as it was given out, all lines of it."
+            ) from None
         return found
 
     def signed_by(self, key: VerifyingKey) -> bool:
@@ -103,7 +120,9 @@ class Checkpoint:
         if self.name != key.name or self.signature[:4] != key.id:
             return False
         try:
-            Ed25519PublicKey.from_public_bytes(key.key).verify(self.signature[4:], self.body.encode())
+            Ed25519PublicKey.from_public_bytes(key.key).verify(
+                self.signature[4:], self.body.encode()
+            )
         except InvalidSignature:
             return False
         return True
@@ -130,13 +149,21 @@ class _Shown:
         return dict(fields)
 
     def to_json(self) -> dict[str, Any]:
-        return {"text": self.text, "blind": self.blind.hex(), "path": [one.hex() for one in self.path]}
+        return {
+            "text": self.text,
+            "blind": self.blind.hex(),
+            "path": [one.hex() for one in self.path],
+        }
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> _Shown:
         shown = _Shown(fields["text"], _hex(fields["blind"]), tuple(map(_hex, fields["path"])))
         entry = shown.facts
-        if type(entry["sequence"]) is not int or type(entry["time"]) is not str or entry["kind"] not in _SAID:
+        if (
+            type(entry["sequence"]) is not int
+            or type(entry["time"]) is not str
+            or entry["kind"] not in _SAID
+        ):
             raise TypeError
         if not _SAID[entry["kind"]] <= entry["facts"].keys():
             raise TypeError
@@ -171,7 +198,9 @@ class Proof:
 
     def to_json(self) -> str:
         """The proof as a document."""
-        older = {"size": self.since, "path": [one.hex() for one in self.path]} if self.since else None
+        older = (
+            {"size": self.since, "path": [one.hex() for one in self.path]} if self.since else None
+        )
         fields = {
             "kind": "sordino-receipt", "v": 1, "key": str(self.key), "checkpoint": str(self.checkpoint),
             "entries": [one.to_json() for one in self.entries], "answer": self.answer, "continues": older,
@@ -183,8 +212,14 @@ class Proof:
         """The proof that `to_json` wrote; whether it holds is another question (`findings`)."""
         try:
             fields = json.loads(text)
-            json.dumps(fields, ensure_ascii=False).encode()  # refuses halves of letters, which cannot be hashed
-            if fields["kind"] != "sordino-receipt" or fields["v"] != 1 or type(fields["answer"]) is not str:
+            json.dumps(
+                fields, ensure_ascii=False
+            ).encode()  # refuses halves of letters, which cannot be hashed
+            if (
+                fields["kind"] != "sordino-receipt"
+                or fields["v"] != 1
+                or type(fields["answer"]) is not str
+            ):
                 raise ValueError
             entries = tuple(map(_Shown.of, fields["entries"]))
             older = fields["continues"] or {"size": 0, "path": []}
@@ -197,7 +232,9 @@ class Proof:
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidInput):
             rule = "this is not a receipt"
-            raise InvalidInput(show(text[:80]), rule, "Pass the file that `sordino receipt get` wrote.") from None
+            raise InvalidInput(
+                show(text[:80]), rule, "Pass the file that `sordino receipt get` wrote."
+            ) from None
         return proof
 
 
@@ -208,7 +245,9 @@ class PublicLog:
         self._store = store
         secret = store.key()
         self._blinding = hmac.digest(secret, b"sordino public log: blinding", "sha256")
-        self._signing = Ed25519PrivateKey.from_private_bytes(hmac.digest(secret, b"sordino public log: signing", "sha256"))
+        self._signing = Ed25519PrivateKey.from_private_bytes(
+            hmac.digest(secret, b"sordino public log: signing", "sha256")
+        )
         self._tree = Tree()
         self._link = START
         self._guard = threading.RLock()
@@ -219,8 +258,12 @@ class PublicLog:
         with self._guard:
             if self._link == end:
                 return
-            for entry, hash_ in linked(self._store.rows(self._link.sequence, end.sequence), self._link):
-                self._tree.append(leaf_hash(_leaf(_without_previous(entry), self._blind(entry.sequence))))
+            for entry, hash_ in linked(
+                self._store.rows(self._link.sequence, end.sequence), self._link
+            ):
+                self._tree.append(
+                    leaf_hash(_leaf(_without_previous(entry), self._blind(entry.sequence)))
+                )
                 self._link = Link(entry.sequence, hash_)
             if self._link != end:
                 raise Broken(f"entry {end.sequence} is not the one that was read before")
@@ -241,7 +284,11 @@ class PublicLog:
         """What shows that the log continues the one with fewer entries."""
         if not 1 <= before <= len(self._tree):
             rule = f"the log has {len(self._tree)} entries"
-            raise InvalidInput(f"a log of {before} entries", rule, "Pass the size of an older checkpoint of this log.")
+            raise InvalidInput(
+                f"a log of {before} entries",
+                rule,
+                "Pass the size of an older checkpoint of this log.",
+            )
         return tuple(self._tree.consistency(before, len(self._tree)))
 
     def signed(self, since: int | None = None) -> tuple[Checkpoint, tuple[bytes, ...]]:
@@ -249,7 +296,9 @@ class PublicLog:
         with self._guard:
             return self.checkpoint(), () if since is None else self.continued(since)
 
-    def proof(self, payment: Payment, answer: bytes | None = None, since: int | None = None) -> Proof:
+    def proof(
+        self, payment: Payment, answer: bytes | None = None, since: int | None = None
+    ) -> Proof:
         """That a question was charged and what became of it, as far as that is known."""
         numbers = [payment.receipt.number] + ([payment.settled] if payment.settled else [])
         with self._guard:
@@ -258,7 +307,9 @@ class PublicLog:
                 raise InvalidInput(f"entry {max(numbers)}", "the log does not hold it yet", hint)
             shown = tuple(self._shown(number) for number in numbers)
             path = () if since is None else self.continued(since)
-            return Proof(self.key, self.checkpoint(), shown, (answer or b"").decode(), since or 0, path)
+            return Proof(
+                self.key, self.checkpoint(), shown, (answer or b"").decode(), since or 0, path
+            )
 
     def _shown(self, number: int) -> _Shown:
         (row,) = self._store.rows(number - 1, number)
@@ -280,7 +331,9 @@ def _leaf(text: str, blind: bytes) -> bytes:
     return blind + text.encode()
 
 
-def findings(proof: Proof, key: VerifyingKey | None = None, older: Checkpoint | None = None) -> Sequence[str]:
+def findings(
+    proof: Proof, key: VerifyingKey | None = None, older: Checkpoint | None = None
+) -> Sequence[str]:
     """All that is wrong with a proof, in words; with the key that its reader trusts, and a checkpoint kept from before."""
     return list(_findings(proof, key or proof.key, older))
 
@@ -293,7 +346,9 @@ def _findings(proof: Proof, key: VerifyingKey, older: Checkpoint | None) -> Iter
         yield "the signature of its checkpoint does not fit"
     for shown in proof.entries:
         number = shown.facts["sequence"]
-        if not includes(now.root, now.size, number - 1, leaf_hash(_leaf(shown.text, shown.blind)), shown.path):
+        if not includes(
+            now.root, now.size, number - 1, leaf_hash(_leaf(shown.text, shown.blind)), shown.path
+        ):
             yield f"entry {number} is not in the log, or was changed"
     yield from _about_entries(proof)
     if older is not None:
@@ -306,7 +361,9 @@ def _about_entries(proof: Proof) -> Iterator[str]:
         facts = settled["facts"]
         if facts.get("charge") != charge["sequence"]:
             yield f"entry {settled['sequence']} does not say what became of entry {charge['sequence']}"
-        elif settled["kind"] == "answer" and proof.answer and facts["answer"] != digest(proof.answer):
+        elif (
+            settled["kind"] == "answer" and proof.answer and facts["answer"] != digest(proof.answer)
+        ):
             yield "the answer is not the one that was recorded"
     if proof.answer and not any(settled["kind"] == "answer" for settled in rest):
         yield "there is an answer, and none was recorded"
@@ -329,5 +386,7 @@ def _forked(
         yield f"the log was cut short: it had {older.size} entries, and now has {now.size}"
     elif older.size not in (now.size, since):
         yield f"it does not show that it continues the {older.size} entries of the older checkpoint; ask for it with --since"
-    elif not continues(older.size, older.root, now.size, now.root, path if older.size != now.size else ()):
+    elif not continues(
+        older.size, older.root, now.size, now.root, path if older.size != now.size else ()
+    ):
         yield "the log was forked: it does not continue the older checkpoint"

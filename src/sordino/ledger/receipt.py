@@ -31,7 +31,9 @@ class Request:
     analyst: str | None = None
 
     def __post_init__(self) -> None:
-        checked_name("request_id", self.id, "Pass a text of your own such as 'march-report-1', or nothing.")
+        checked_name(
+            "request_id", self.id, "Pass a text of your own such as 'march-report-1', or nothing."
+        )
         if self.analyst is not None:
             checked_analyst(self.analyst)
         for name in ("question", "offer"):
@@ -75,7 +77,12 @@ class Receipt:
         return Link(self.number, self.hash)
 
     def _repr_html_(self) -> str:
-        facts = {"charged": str(self.charge), "question": self.question, "request id": self.request_id, "time": self.time}
+        facts = {
+            "charged": str(self.charge),
+            "question": self.question,
+            "request id": self.request_id,
+            "time": self.time,
+        }
         facts |= {"analyst": self.analyst} if self.analyst else {}
         return card(f"Receipt {self.number}", {**facts, "hash": self.hash})
 
@@ -88,7 +95,9 @@ class Receipts(tuple[Receipt, ...]):
     def _repr_html_(self) -> str:
         headings = "entry", "time", "analyst", "charged", "question"
         shown = self[-_SHOWN:]
-        rows = [(str(r.number), r.time[:19], r.analyst or "", str(r.charge), r.question) for r in shown]
+        rows = [
+            (str(r.number), r.time[:19], r.analyst or "", str(r.charge), r.question) for r in shown
+        ]
         notes = [f"the last {len(shown)} of {len(self):,}"] if len(shown) < len(self) else []
         return card("Receipts", table=(headings, rows), notes=notes)
 

@@ -35,7 +35,10 @@ class Recognition:
         """How far this machine has checked this ledger before, else START. The hash there has yet to be met."""
         first = next(iter(self._store.rows(0, 1)), None)
         notes = [note for note in (self._seen, *self._others) if note is not None]
-        return max((note.link for note in notes if first is not None and note.ledger == first.hash), default=START)
+        return max(
+            (note.link for note in notes if first is not None and note.ledger == first.hash),
+            default=START,
+        )
 
     def expect_known(self, journal: Journal) -> None:
         """Refuse a ledger that is not the one, or not as far, as this machine has seen it."""
@@ -55,7 +58,9 @@ class Recognition:
                 rule = f"it is a copy of the one at {note.place}, and two copies would spend the budget twice"
                 raise LedgerMismatch(place, rule, f"Use that one, or remove it. {ACCEPT}.")
             if not journal.holds(note.link):
-                rule = f"it is an older or another copy: at {note.place} it had {note.count} entries"
+                rule = (
+                    f"it is an older or another copy: at {note.place} it had {note.count} entries"
+                )
                 raise LedgerDamaged(place, rule, f"Put the newest one back. {ACCEPT}.")
         for note in self._others:
             if note.ledger != journal.id and own.shares(note) and self._at.another(note.place):
@@ -68,4 +73,11 @@ class Recognition:
 
     def _note(self, journal: Journal) -> Seen:
         sources, paths = self._witness.sources(self._prints.samples()), self._prints.paths()
-        return Seen(journal.place, journal.state.id, *journal.state.link, sources, paths, machine_of(journal.place))
+        return Seen(
+            journal.place,
+            journal.state.id,
+            *journal.state.link,
+            sources,
+            paths,
+            machine_of(journal.place),
+        )

@@ -49,7 +49,12 @@ _SCHEMA = (
 _CHANGED = "its tables were changed"
 _BESIDE = ("-journal", "-wal")
 """What SQLite keeps beside a file, and would play into a new one of its name."""
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH}
+_DAMAGE = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_MISMATCH,
+}
 _REASONS = {
     sqlite3.SQLITE_BUSY: ("another process is writing to it", "Try again, or look for a process that hangs"),
     sqlite3.SQLITE_LOCKED: ("it is locked", "Try again, or look for a process that hangs"),
@@ -65,7 +70,9 @@ Connect: TypeAlias = Callable[[str], Any]
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=PATIENCE, check_same_thread=False)
+    return sqlite3.connect(
+        uri, uri=True, isolation_level=None, timeout=PATIENCE, check_same_thread=False
+    )
 
 
 _ABANDONED: list[object] = []
@@ -124,7 +131,9 @@ class SqliteStore:
         aside = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex}")
         try:
             if not target.parent.is_dir():
-                raise LedgerUnavailable(str(path), "its folder does not exist", "Make the folder, or correct the path.")
+                raise LedgerUnavailable(
+                    str(path), "its folder does not exist", "Make the folder, or correct the path."
+                )
             # for its owner only: who can read the secret in it can confirm guesses about the data
             os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             _fill(str(aside), first, key, connect)
@@ -141,17 +150,28 @@ class SqliteStore:
             if not self.path.is_file():
                 rule = "its journal is there, but the file is gone"
                 if os.path.lexists(self.path):
-                    rule = "it is a link to a file that is gone" if self.path.is_symlink() else "it is not a file"
+                    rule = (
+                        "it is a link to a file that is gone"
+                        if self.path.is_symlink()
+                        else "it is not a file"
+                    )
                 raise LedgerDamaged(self.place, rule, "Put the file back, from a copy if need be.")
             if self.path.stat().st_size == 0:
-                raise LedgerDamaged(self.place, "the file is empty", "Put it back from a copy; an empty file is no ledger.")
+                raise LedgerDamaged(
+                    self.place,
+                    "the file is empty",
+                    "Put it back from a copy; an empty file is no ledger.",
+                )
             if _links(self.path) > 1:
                 rule = "it has several names (hard links), and a journal of one would undo what was written under another"
                 raise LedgerUnavailable(self.place, rule, "Keep one name and remove the others.")
             if not fork_gate.is_clean():
                 rule = "this process was forked while another thread was using a ledger, and inherited its locks"
                 raise LedgerUnavailable(
-                    self.place, rule, "Start the process anew: multiprocessing with 'spawn'.", NOT_GRANTED
+                    self.place,
+                    rule,
+                    "Start the process anew: multiprocessing with 'spawn'.",
+                    NOT_GRANTED,
                 )
             with fork_gate.entered():
                 self._connection = self._connect(_uri(self.path, "rw"))
@@ -168,7 +188,12 @@ class SqliteStore:
             raise
 
     def _prepare(self) -> None:
-        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON", "fullfsync = ON"):
+        for pragma in (
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "foreign_keys = ON",
+            "fullfsync = ON",
+        ):
             self._run(f"PRAGMA {pragma}")
         if self._one("PRAGMA application_id") != _APPLICATION:
             raise LedgerDamaged(self.place, "it is not a ledger of Sordino", "Check the path.")
@@ -177,10 +202,14 @@ class SqliteStore:
             rule = f"it has form {version}, and this version of Sordino knows form {_VERSION}"
             raise LedgerUnavailable(self.place, rule, "Use the newer Sordino that wrote it.")
         if str(self._one("PRAGMA journal_mode = DELETE")).lower() != "delete":
-            raise LedgerUnavailable(self.place, "its journal cannot be used", "Close whatever else has opened it.")
+            raise LedgerUnavailable(
+                self.place, "its journal cannot be used", "Close whatever else has opened it."
+            )
         self._run("PRAGMA synchronous = EXTRA")
         if self._tables() != list(_SCHEMA):
-            raise LedgerDamaged(self.place, _CHANGED, "Put it back from a copy, and compare with an anchor.")
+            raise LedgerDamaged(
+                self.place, _CHANGED, "Put it back from a copy, and compare with an anchor."
+            )
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         if os.getpid() != self._process:
@@ -190,7 +219,12 @@ class SqliteStore:
         try:
             with fork_gate.entered():
                 return self._connection.execute(statement, values)
-        except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:  # a message may quote what was damaged
+        except (
+            sqlite3.Error,
+            OverflowError,
+            MemoryError,
+            UnicodeError,
+        ) as error:  # a message may quote what was damaged
             raise _refusal(self.place, error) from None
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -229,10 +263,14 @@ class SqliteStore:
         statement = "SELECT sequence, text, hash FROM entries WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"
         for sequence, text, hash_ in self._paged(statement, after, _ENTRIES, until):
             if not (isinstance(text, str) and isinstance(hash_, str)):
-                raise LedgerDamaged(self.place, f"entry {sequence} is not text", "Put it back from a copy.")
+                raise LedgerDamaged(
+                    self.place, f"entry {sequence} is not text", "Put it back from a copy."
+                )
             yield Row(sequence, text, hash_)
 
-    def _paged(self, statement: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def _paged(
+        self, statement: str, after: int, most: int, until: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
         """Rows by their numbers, this many at a time: who reads them all at once would keep writers out meanwhile."""
         last = 2**63 - 1 if until is None else until
         while True:
@@ -250,13 +288,22 @@ class SqliteStore:
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
         rows = self._rows("SELECT sequence, hash FROM head")
-        if [tuple(map(type, row)) for row in rows] != [(int, str)]:  # STRICT does not bind who writes bytes
-            raise LedgerDamaged(self.place, "the note of its last entry is gone", "Put it back from a copy.")
+        if [tuple(map(type, row)) for row in rows] != [
+            (int, str)
+        ]:  # STRICT does not bind who writes bytes
+            raise LedgerDamaged(
+                self.place, "the note of its last entry is gone", "Put it back from a copy."
+            )
         return Link(*rows[0])
 
-    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+    def append(
+        self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None
+    ) -> None:
         """Add a row after the head, if it is still the head."""
-        moved = self._run("UPDATE head SET sequence = ?, hash = ? WHERE sequence = ? AND hash = ?", (*row[::2], *head))
+        moved = self._run(
+            "UPDATE head SET sequence = ?, hash = ? WHERE sequence = ? AND hash = ?",
+            (*row[::2], *head),
+        )
         # apsw and sqlite3 tell the number of changed rows in different ways; SQL is the same for both
         moved.close()
         if self._one("SELECT changes()") != 1:
@@ -297,7 +344,12 @@ class SqliteStore:
         return [] if tables == list(_SCHEMA) else [_CHANGED]
 
     def _tables(self) -> list[str]:
-        return [sql for (sql,) in self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
+        return [
+            sql
+            for (sql,) in self._rows(
+                "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+            )
+        ]
 
     def close(self) -> None:
         """Close the file."""
@@ -341,7 +393,9 @@ def _fill(path: str, first: Row, key: bytes, connect: Connect) -> None:
 
 def _name(aside: Path, target: Path) -> bool:
     """Give the finished file its name, unless there is something under it."""
-    if any(os.path.lexists(f"{target}{ending}") for ending in _BESIDE) and not os.path.lexists(target):
+    if any(os.path.lexists(f"{target}{ending}") for ending in _BESIDE) and not os.path.lexists(
+        target
+    ):
         rule = "its journal is there, but the file is gone"
         raise LedgerDamaged(str(target), rule, "Put the file back, from a copy if need be.")
     try:
@@ -370,12 +424,18 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
         return error
     if isinstance(error, OSError):
         return LedgerUnavailable(
-            place, f"it cannot be opened or made ({error.strerror})", "Check path, space and permissions."
+            place,
+            f"it cannot be opened or made ({error.strerror})",
+            "Check path, space and permissions.",
         )
     if isinstance(error, MemoryError):
-        return LedgerUnavailable(place, "there is not enough memory", "Free some and open a new session.")
+        return LedgerUnavailable(
+            place, "there is not enough memory", "Free some and open a new session."
+        )
     if isinstance(error, OverflowError | sqlite3.DataError):
-        return LedgerUnavailable(place, "the answer is too large to be stored", "Ask for fewer groups.")
+        return LedgerUnavailable(
+            place, "the answer is too large to be stored", "Ask for fewer groups."
+        )
     code = getattr(error, "sqlite_errorcode", None)
     if isinstance(error, sqlite3.ProgrammingError) and code is None:
         return LedgerUnavailable(place, "it is closed", "Open a new session.")
@@ -388,5 +448,8 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
     name = getattr(error, "sqlite_errorname", "an unknown error")
     rule, hint = _REASONS.get(kind, ("SQLite cannot use it", "Open a new session"))
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
-        rule, hint = "it was moved, removed or replaced while it was open", "Put it back, and open a new session"
+        rule, hint = (
+            "it was moved, removed or replaced while it was open",
+            "Put it back, and open a new session",
+        )
     return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}.", NOT_GRANTED)

@@ -52,7 +52,15 @@ class Payment:
         """The payment that an entry of kind `charge` opens."""
         facts = entry.facts
         charge = read_charge(facts["charge"])
-        receipt = Receipt(entry.sequence, charge, facts["question"], facts["request"], facts["analyst"], entry.time, hash_)
+        receipt = Receipt(
+            entry.sequence,
+            charge,
+            facts["question"],
+            facts["request"],
+            facts["analyst"],
+            entry.time,
+            hash_,
+        )
         return Payment(receipt, facts["body"], facts["sources"])
 
     def after(self, entry: Entry) -> Payment:
@@ -118,7 +126,11 @@ class State:
         """The state at a checkpoint that is known to be right."""
         state, facts = State(), entry.facts
         state.link = state.start = state.checkpoint = Link(entry.sequence, hash_)
-        state.id, state.key_digest, state.terms = facts["ledger"], facts["key"], Terms.read(facts["terms"])
+        state.id, state.key_digest, state.terms = (
+            facts["ledger"],
+            facts["key"],
+            Terms.read(facts["terms"]),
+        )
         state.allotments = {name: Allowance.of(part) for name, part in facts["allotments"].items()}
         for analyst, made, answered, charge in facts["tallies"]:
             state._made[analyst], state._answered[analyst] = made, answered
@@ -131,8 +143,14 @@ class State:
         """The facts of a checkpoint that would follow now: all sums, and older charges that were settled since."""
         if self.terms is None:
             raise Broken("the first entry does not declare a budget")
-        by_name = sorted(self.tallies.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        before = None if self.checkpoint == START else {"sequence": self.checkpoint.sequence, "hash": self.checkpoint.hash}
+        by_name = sorted(
+            self.tallies.items(), key=lambda each: (each[0] is not None, each[0] or "")
+        )
+        before = (
+            None
+            if self.checkpoint == START
+            else {"sequence": self.checkpoint.sequence, "hash": self.checkpoint.hash}
+        )
         return {
             "ledger": self.id, "key": self.key_digest, "terms": self.terms.facts, "before": before, "late": self._late,
             "allotments": {name: part.facts for name, part in self.allotments.items()},
@@ -152,7 +170,9 @@ class State:
         try:
             shape = _SHAPES.get(entry.kind)
             if shape is None:
-                raise Broken(f"entry {entry.sequence} is of a kind that this version of Sordino does not know")
+                raise Broken(
+                    f"entry {entry.sequence} is of a kind that this version of Sordino does not know"
+                )
             _expect(entry, shape)
             match entry.kind:
                 case "declare":
@@ -180,7 +200,9 @@ class State:
     def _declare(self, entry: Entry, hash_: str) -> None:
         first = entry.sequence == 1
         if first != ("key" in entry.facts) or first != ("name" in entry.facts):
-            raise Broken(f"entry {entry.sequence} is not the kind of declaration that belongs there")
+            raise Broken(
+                f"entry {entry.sequence} is not the kind of declaration that belongs there"
+            )
         self.terms = Terms.read(entry.facts)
         if first:
             self.id, self.key_digest = hash_, entry.facts["key"]
@@ -193,7 +215,10 @@ class State:
         if key in self.requests:
             raise Broken(f"entry {entry.sequence} charges a request that was charged before")
         if strictly:
-            if Request(receipt.request_id, receipt.question, entry.facts["offer"], analyst).body != payment.body:
+            if (
+                Request(receipt.request_id, receipt.question, entry.facts["offer"], analyst).body
+                != payment.body
+            ):
                 raise Broken(f"entry {entry.sequence} has a question that does not fit its digest")
             self._unchecked.append(receipt)
         self.payments[entry.sequence] = payment
@@ -238,7 +263,9 @@ class State:
         total, by = self._spent, dict(self._spent_by)
         self._add_up()
         with contextlib.suppress(InvalidInput):  # somebody without a sub-budget
-            if all(_within(self.meter(analyst)) for analyst in {receipt.analyst for receipt in batch}):
+            if all(
+                _within(self.meter(analyst)) for analyst in {receipt.analyst for receipt in batch}
+            ):
                 return
         for receipt in batch:
             analyst, own = receipt.analyst, by.get(receipt.analyst, NOTHING)
@@ -277,7 +304,10 @@ class State:
     def tallies(self) -> dict[str | None, Tally]:
         """The charges of each analyst who has any."""
         self._add_up()
-        return {name: Tally(made, self._answered[name], self._spent_by[name]) for name, made in self._made.items()}
+        return {
+            name: Tally(made, self._answered[name], self._spent_by[name])
+            for name, made in self._made.items()
+        }
 
     def meter(self, analyst: str | None = None) -> TwoMeterFilter:
         """What an analyst may still spend: within the whole budget, and within a sub-budget where there are any."""
@@ -293,7 +323,9 @@ class State:
         if own is None:
             who = "no analyst" if analyst is None else f"analyst {analyst!r}"
             rule = "this ledger gives sub-budgets, and there is none for them"
-            raise InvalidInput(who, rule, "Ask as one who has one, or let the owner run: sordino budget allot.")
+            raise InvalidInput(
+                who, rule, "Ask as one who has one, or let the owner run: sordino budget allot."
+            )
         return SubBudget(own.budget, own.reserved_delta, spent_by, whole)
 
     def payment(self, key: str) -> Payment | None:
@@ -328,7 +360,9 @@ def _within(meter: TwoMeterFilter) -> bool:
         return False
     caps, spent = meter.caps, meter.spent
     pairs = zip(spent.meters, caps.meters, strict=True)
-    return spent.delta <= caps.delta and any(a is not None and b is not None and a <= b for a, b in pairs)
+    return spent.delta <= caps.delta and any(
+        a is not None and b is not None and a <= b for a, b in pairs
+    )
 
 
 _NONE = type(None)
@@ -356,7 +390,9 @@ _PARTS: Mapping[str, frozenset[str]] = {
 def _expect(entry: Entry, shape: Mapping[str, tuple[type, ...]]) -> None:
     """Refuse facts that are not exactly those of their kind: what nobody reads nobody should be able to write."""
     names = entry.facts.keys() - ({"key", "name", "max_rows"} if entry.kind == "declare" else set())
-    if names != shape.keys() or not all(type(entry.facts[name]) in types for name, types in shape.items()):
+    if names != shape.keys() or not all(
+        type(entry.facts[name]) in types for name, types in shape.items()
+    ):
         raise TypeError
     for name, parts in _PARTS.items():
         part = entry.facts.get(name)

@@ -46,7 +46,9 @@ class Store(Protocol):
     def head(self) -> Link:
         """The end of the chain as it is noted apart from the rows."""
 
-    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+    def append(
+        self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None
+    ) -> None:
         """Add a row after the head, which it replaces; refuses, as Busy, if the head is no longer that one.
 
         A second row with the same request is refused. An answer is kept under the number of the row.

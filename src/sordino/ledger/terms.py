@@ -43,13 +43,20 @@ class Allowance:
     @property
     def facts(self) -> dict[str, str]:
         """The stored form."""
-        numbers = {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "reserved_delta": self.reserved_delta}
+        numbers = {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "reserved_delta": self.reserved_delta,
+        }
         return {name: str(number) for name, number in numbers.items()}
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Allowance:
         """What `facts` stored."""
-        return Allowance(Budget(_amount(facts["epsilon"]), _amount(facts["delta"])), _amount(facts["reserved_delta"]))
+        return Allowance(
+            Budget(_amount(facts["epsilon"]), _amount(facts["delta"])),
+            _amount(facts["reserved_delta"]),
+        )
 
     def __str__(self) -> str:
         kept = f" ({readable(self.reserved_delta)} of it for keys)" if self.reserved_delta else ""
@@ -74,11 +81,17 @@ class Terms:
         """What a dataset declares."""
         if dataset.budget is None:
             hint = "Add [budget] with epsilon and delta, or pass budget=Budget(1, 1e-6)."
-            raise InvalidDeclaration("a dataset without a budget", "a session needs to know what may be spent", hint)
+            raise InvalidDeclaration(
+                "a dataset without a budget", "a session needs to know what may be spent", hint
+            )
         protected = sorted(
-            (table.name, table.unit, table.neighbors.value) for table in dataset.tables.values() if not table.public
+            (table.name, table.unit, table.neighbors.value)
+            for table in dataset.tables.values()
+            if not table.public
         )
-        return Terms(tuple(protected), Allowance(dataset.budget, dataset.reserved_delta or Fraction(0)))
+        return Terms(
+            tuple(protected), Allowance(dataset.budget, dataset.reserved_delta or Fraction(0))
+        )
 
     @property
     def name(self) -> str:
@@ -89,7 +102,11 @@ class Terms:
     def facts(self) -> dict[str, Any]:
         """The stored form."""
         meaning = {"max_rows": self.max_rows} if self.max_rows == "answer" else {}
-        return {"lineage": [list(table) for table in self.lineage], "allowance": self.allowance.facts, **meaning}
+        return {
+            "lineage": [list(table) for table in self.lineage],
+            "allowance": self.allowance.facts,
+            **meaning,
+        }
 
     @staticmethod
     def read(facts: Mapping[str, Any]) -> Terms:
@@ -99,10 +116,14 @@ class Terms:
             raise TypeError
         if facts.get("max_rows", "answer") != "answer":
             raise ValueError
-        return Terms(lineage, Allowance.of(facts["allowance"]), "answer" if "max_rows" in facts else "group")
+        return Terms(
+            lineage, Allowance.of(facts["allowance"]), "answer" if "max_rows" in facts else "group"
+        )
 
     def __str__(self) -> str:
-        tables = ", ".join(f"{name} by {unit} ({neighbors})" for name, unit, neighbors in self.lineage)
+        tables = ", ".join(
+            f"{name} by {unit} ({neighbors})" for name, unit, neighbors in self.lineage
+        )
         before = "; max_rows within a group" if self.max_rows == "group" else ""
         return f"{tables or 'public tables only'}; {self.allowance}{before}"
 
@@ -138,7 +159,9 @@ def read_charge(facts: Mapping[str, Any]) -> Charge:
 
 @lru_cache(maxsize=4096)
 def _charge(pure: str | None, mu_squared: str | None, rho: str | None, delta: str) -> Charge:
-    first, second, third = (None if text is None else _amount(text) for text in (pure, mu_squared, rho))
+    first, second, third = (
+        None if text is None else _amount(text) for text in (pure, mu_squared, rho)
+    )
     return Charge(first, second, third, _amount(delta))
 
 

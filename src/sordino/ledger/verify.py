@@ -38,12 +38,16 @@ class Verdict:
         return self.holds
 
 
-def verify_rows(rows: Sequence[Row], anchor: Anchor | None = None, head: Link | None = None) -> Verdict:
+def verify_rows(
+    rows: Sequence[Row], anchor: Anchor | None = None, head: Link | None = None
+) -> Verdict:
     """Whether rows form a whole chain whose charges keep the budgets in force, and that an anchor fits."""
     return _verified(lambda: rows, anchor, head)[0]
 
 
-def _verified(rows: Callable[[], Iterable[Row]], anchor: Anchor | None, head: Link | None) -> tuple[Verdict, State]:
+def _verified(
+    rows: Callable[[], Iterable[Row]], anchor: Anchor | None, head: Link | None
+) -> tuple[Verdict, State]:
     """Reads the rows from the first to the last, and again only if something is wrong with them."""
     found: list[str] = []
     state, seen = State(), _Ends(anchor)
@@ -58,7 +62,9 @@ def _verified(rows: Callable[[], Iterable[Row]], anchor: Anchor | None, head: Li
     if last == START:
         found.append("there are no entries")
     elif head is not None and head.sequence > last.sequence:
-        found.append(f"it was cut short: {head.sequence} entries are noted, and the last is entry {last.sequence}")
+        found.append(
+            f"it was cut short: {head.sequence} entries are noted, and the last is entry {last.sequence}"
+        )
     elif head is not None and head != last:
         found.append("the note of its last entry does not fit")
     if anchor is not None and last != START:
@@ -134,18 +140,28 @@ def _answers(store: Store, state: State) -> Iterator[str]:
     if digest(store.key()) != state.key_digest:
         yield "the secret of the ledger was changed"
     asked = {sequence: request for request, sequence in state.requests.items()}
-    stored = {sequence: request for sequence, request in store.requests().items() if sequence <= state.link.sequence}
+    stored = {
+        sequence: request
+        for sequence, request in store.requests().items()
+        if sequence <= state.link.sequence
+    }
     for sequence in sorted(asked.keys() | stored.keys()):
         request = asked.get(sequence, "")
         alone = request.partition("\x1f")[2]  # as an older Sordino kept it
         if not request or stored.get(sequence) not in (request, alone):
             yield f"entry {sequence} is kept under another request than it says"
-    due = {payment.settled: payment for payment in state.payments.values() if payment.status == "answered"}
+    due = {
+        payment.settled: payment
+        for payment in state.payments.values()
+        if payment.status == "answered"
+    }
     for sequence, answer in store.answers():
         payment = due.pop(sequence, None)
         if payment is None and sequence <= state.link.sequence:
             yield f"entry {sequence} has an answer that it should not have"
-        elif payment is not None and (digest(answer) != payment.answer or len(answer) != payment.size):
+        elif payment is not None and (
+            digest(answer) != payment.answer or len(answer) != payment.size
+        ):
             yield f"the answer to entry {payment.receipt.number} was changed"
     for payment in due.values():
         yield f"the answer to entry {payment.receipt.number} is missing"

@@ -51,7 +51,9 @@ def _folder() -> Path | None:
     if told is not None:
         return Path(told) if told else None
     try:
-        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "sordino"
+        return (
+            Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "sordino"
+        )
     except RuntimeError:  # a user without a home
         return None
 
@@ -74,7 +76,9 @@ class Witness:
         known = self.recall(seen.place)
         if known is not None and known.ledger == seen.ledger:
             # sources that were not looked at, or are gone now, are those that were seen before
-            seen = replace(seen, sources={**known.sources, **seen.sources}, paths=seen.paths or known.paths)
+            seen = replace(
+                seen, sources={**known.sources, **seen.sources}, paths=seen.paths or known.paths
+            )
             if known.count > seen.count or known == seen:
                 return
         with contextlib.suppress(OSError):
@@ -116,7 +120,9 @@ class Witness:
     def _write(self, path: Path, content: bytes) -> None:
         aside = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex}")
         try:
-            with os.fdopen(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            with os.fdopen(
+                os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb"
+            ) as file:
                 file.write(content)
             aside.replace(path)
         finally:
@@ -145,7 +151,15 @@ def _read(path: Path) -> Seen | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         fields = json.loads(path.read_bytes())
         seen = Seen(**fields | {"paths": tuple(fields["paths"])})
-        words = (seen.place, seen.machine, seen.ledger, seen.hash, *seen.sources, *seen.sources.values(), *seen.paths)
+        words = (
+            seen.place,
+            seen.machine,
+            seen.ledger,
+            seen.hash,
+            *seen.sources,
+            *seen.sources.values(),
+            *seen.paths,
+        )
         if type(seen.count) is int and all(type(word) is str for word in words):
             return seen
     return None

@@ -89,13 +89,21 @@ class AffineSubset(Frequency):
         count, points = len(true), self.points
         a = uniform(points - 1, count, source) + 1
         inside = bernoulli(self.own, count, source)
-        image = np.where(inside, uniform(self.size, count, source), self.size + uniform(points - self.size, count, source))
+        image = np.where(
+            inside,
+            uniform(self.size, count, source),
+            self.size + uniform(points - self.size, count, source),
+        )
         reports: Column = a * points + subtract(image, products(a, true, points), points)
         return reports
 
     def _draw_one(self, true: int, source: Bits) -> int:
         a = 1 + below(self.points - 1, source)
-        image = below(self.size, source) if chance(self.own, source) else self.size + below(self.points - self.size, source)
+        image = (
+            below(self.size, source)
+            if chance(self.own, source)
+            else self.size + below(self.points - self.size, source)
+        )
         return int(a * self.points + subtract(image, product(a, true, self.points), self.points))
 
     def check(self, column: Column) -> None:

@@ -61,7 +61,9 @@ def is_missing(value: Any) -> bool:
 
 def missing_answer() -> InvalidInput:
     """The refusal of an answer that is none."""
-    return InvalidInput("a missing answer", "every person has an answer", "Drop persons without one.")
+    return InvalidInput(
+        "a missing answer", "every person has an answer", "Drop persons without one."
+    )
 
 
 Categories: TypeAlias = int | Collection[str]
@@ -78,31 +80,47 @@ def counted(given: Any, most: int) -> tuple[int, tuple[str, ...] | None]:
     names = None if whole else _names(given)
     count = int(given) if names is None else len(names)
     if not 2 <= count <= most:
-        raise InvalidInput(f"categories={show(count)}", f"this protocol takes 2 to {most} categories", _HINT)
+        raise InvalidInput(
+            f"categories={show(count)}", f"this protocol takes 2 to {most} categories", _HINT
+        )
     return count, names
 
 
 def _names(given: Any) -> tuple[str, ...]:
     if isinstance(given, set | frozenset):
         rule = "categories have an order, and a set has none"
-        raise InvalidInput(f"categories={one_line(given)}", rule, "Pass a list, such as sorted(...) of the set.")
+        raise InvalidInput(
+            f"categories={one_line(given)}", rule, "Pass a list, such as sorted(...) of the set."
+        )
     rule = "categories must be a whole number or a list of different texts"
     if not is_column(given):
         raise InvalidInput(f"categories={one_line(given)}", rule, _HINT)
     names = [name.as_py() if hasattr(name, "as_py") else name for name in given]
     if wrong := [name for name in names if not isinstance(name, str)]:
-        value = f"={one_line(given)}" if isinstance(given, list | tuple) else f" with {one_line(wrong[0])}"
+        value = (
+            f"={one_line(given)}"
+            if isinstance(given, list | tuple)
+            else f" with {one_line(wrong[0])}"
+        )
         number = (
-            isinstance(wrong[0], int | float | np.number) and not isinstance(wrong[0], bool) and not is_missing(wrong[0])
+            isinstance(wrong[0], int | float | np.number)
+            and not isinstance(wrong[0], bool)
+            and not is_missing(wrong[0])
         )
         hint = 'Write numbers as texts, such as ["1", "2"], or pass how many categories there are.'
         raise InvalidInput(f"categories{value}", rule, hint if number else _HINT)
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InvalidInput(f"categories with {one_line(str.__str__(name))} twice", rule, "Name each category once.")
+            raise InvalidInput(
+                f"categories with {one_line(str.__str__(name))} twice",
+                rule,
+                "Name each category once.",
+            )
         seen.add(name)
-    return tuple(str.__str__(name) for name in names)  # plain texts, also of an array or of an enumeration
+    return tuple(
+        str.__str__(name) for name in names
+    )  # plain texts, also of an array or of an enumeration
 
 
 _SHOWN = 20
@@ -123,7 +141,9 @@ def places(values: Any, count: int, names: tuple[str, ...] | None) -> Indices:
     """The places of many true answers: a list, a NumPy or Arrow array, or a column of a frame."""
     found = _named(values, count, names) if names is not None else _numbered(values, count)
     if found.size == 0:
-        raise InvalidInput("no values", "there must be something to randomize", "Pass at least one answer.")
+        raise InvalidInput(
+            "no values", "there must be something to randomize", "Pass at least one answer."
+        )
     return found
 
 
@@ -142,11 +162,17 @@ def _flat(values: Any) -> npt.NDArray[Any]:
         array[:] = values
         whole = bool(values) and all(isinstance(x, int | np.integer) for x in values)
         numbers = np.array(values) if whole else array
-        return numbers if numbers.dtype.kind in "biu" else array  # signed beside unsigned ones become floats
+        return (
+            numbers if numbers.dtype.kind in "biu" else array
+        )  # signed beside unsigned ones become floats
     array = as_array(values)
     if array.ndim != 1:
         rule = "true answers come as one list or one-dimensional array"
-        raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one answer for each person; randomize_one takes one.")
+        raise InvalidInput(
+            f"a {type(values).__name__}",
+            rule,
+            "Pass one answer for each person; randomize_one takes one.",
+        )
     return array
 
 
@@ -156,11 +182,17 @@ def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
 
     hint = "Pass a list, array or column of the categories' names."
     if not is_column(values):
-        raise InvalidInput(f"a {type(values).__name__}", "answers come as a list, array or column", hint)
+        raise InvalidInput(
+            f"a {type(values).__name__}", "answers come as a list, array or column", hint
+        )
     if len(values) == 0:
         return np.empty(0, np.int64)
     try:
-        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+        column = (
+            values
+            if isinstance(values, pa.Array | pa.ChunkedArray)
+            else pa.array(values, from_pandas=True)
+        )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if column.null_count:
@@ -171,7 +203,9 @@ def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
     except InvalidInput:
         raise
     except (pa.ArrowException, TypeError, ValueError):
-        raise InvalidInput(one_line(values), "answers must be texts, each one of the categories", hint) from None
+        raise InvalidInput(
+            one_line(values), "answers must be texts, each one of the categories", hint
+        ) from None
     if found.null_count:
         wrong = column.filter(found.is_null())[0].as_py()
         raise _unknown(wrong, count, names)
@@ -184,13 +218,21 @@ def _unknown(value: Any, count: int, names: tuple[str, ...] | None) -> InvalidIn
     if names is None:
         if isinstance(value, float | np.floating):
             hint = "Convert them, as by .astype(int); a NaN is a missing answer."
-            return InvalidInput(one_line(value), f"answers must be whole numbers, 0 to {count - 1}", hint)
+            return InvalidInput(
+                one_line(value), f"answers must be whole numbers, 0 to {count - 1}", hint
+            )
         rule = f"an answer must be one of the categories: 0 to {count - 1}"
         return InvalidInput(one_line(value), rule, "Declare every category.")
     allowed = ", ".join([*map(label, names[:_SHOWN]), *["..."][: count > _SHOWN]])
     close = _closest(value, names) if isinstance(value, str) else None
-    hint = "Declare every category." if close is None else f"Did you mean {one_line(close)}? If not, declare every category."
-    return InvalidInput(one_line(value), f"an answer must be one of the categories: {allowed}", hint)
+    hint = (
+        "Declare every category."
+        if close is None
+        else f"Did you mean {one_line(close)}? If not, declare every category."
+    )
+    return InvalidInput(
+        one_line(value), f"an answer must be one of the categories: {allowed}", hint
+    )
 
 
 def _closest(value: str, names: tuple[str, ...]) -> str | None:

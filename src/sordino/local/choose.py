@@ -62,24 +62,34 @@ class Choice:
 
     def __repr__(self) -> str:
         lines = [f"{self.protocol!r}", self.reason, ""]
-        lines.append(f"{'protocol':<14}{'typical error':>14}{'largest':>10}{'bits':>8}{'server steps':>14}")
+        lines.append(
+            f"{'protocol':<14}{'typical error':>14}{'largest':>10}{'bits':>8}{'server steps':>14}"
+        )
         for one in self.candidates:
             name = type(one.protocol).__name__
             worst = math.sqrt(one.worst_variance)
             note = f"  {one.objection}" if one.objection else ""
-            lines.append(f"{name:<14}{one.error:>14.3g}{worst:>10.3g}{one.bits:>8}{one.work:>14.2g}{note}")
-        lines.append(f"Errors are standard deviations of one share from {several(self.persons, 'report')}.")
+            lines.append(
+                f"{name:<14}{one.error:>14.3g}{worst:>10.3g}{one.bits:>8}{one.work:>14.2g}{note}"
+            )
+        lines.append(
+            f"Errors are standard deviations of one share from {several(self.persons, 'report')}."
+        )
         return "\n".join(lines)
 
 
-def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: int | None = None) -> Choice:
+def choose(
+    epsilon: Number, categories: Categories, persons: int, *, most_bits: int | None = None
+) -> Choice:
     """The protocol with the least variance whose reports are short enough and can be counted in about a minute.
 
     Example:
         >>> choose(epsilon=3, categories=10, persons=10_000).protocol
         Direct(odds=20.085536923187668, categories=10)
     """
-    if most_bits is not None and (isinstance(most_bits, bool) or not isinstance(most_bits, int) or most_bits < 1):
+    if most_bits is not None and (
+        isinstance(most_bits, bool) or not isinstance(most_bits, int) or most_bits < 1
+    ):
         rule = "most_bits must be a whole number of at least 1"
         raise InvalidInput(f"most_bits={show(most_bits)}", rule, "Leave it out for any length.")
     n = persons_checked(persons)
@@ -98,7 +108,9 @@ def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: 
     return Choice(best.protocol, _reason(best, free), n, tuple(found))
 
 
-def compared(epsilon: Number, categories: Categories, persons: int, most_bits: int | None = None) -> list[Candidate]:
+def compared(
+    epsilon: Number, categories: Categories, persons: int, most_bits: int | None = None
+) -> list[Candidate]:
     """All protocols for these categories: those that can be taken first, by variance."""
     count, _ = counted(categories, Hadamard.most)
     found = [_candidate(one.calibrated(epsilon=epsilon, categories=categories), persons, most_bits)
@@ -109,7 +121,10 @@ def compared(epsilon: Number, categories: Categories, persons: int, most_bits: i
 def best_of(candidates: list[Candidate]) -> Candidate:
     """The shortest and quickest of those with the least variance, or as good as that."""
     least = min(one.total_variance for one in candidates)
-    return min((one for one in candidates if one.total_variance <= _EQUAL * least), key=lambda one: (one.bits, one.work))
+    return min(
+        (one for one in candidates if one.total_variance <= _EQUAL * least),
+        key=lambda one: (one.bits, one.work),
+    )
 
 
 def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Candidate:
@@ -122,7 +137,9 @@ def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Cand
     elif work > _MOST_WORK:
         objection = _SLOW
     worst = max(protocol.variance(persons, 0), protocol.variance(persons, 1))
-    return Candidate(protocol, protocol.total_variance(persons), worst, protocol.bits, work, objection)
+    return Candidate(
+        protocol, protocol.total_variance(persons), worst, protocol.bits, work, objection
+    )
 
 
 def _reason(best: Candidate, free: list[Candidate]) -> str:
@@ -146,7 +163,12 @@ def _percent(more: Fraction) -> str:
 
 
 def persons_needed(
-    epsilon: Number, categories: Categories, error: Number, confidence: Number = 0.95, *, population: bool = False
+    epsilon: Number,
+    categories: Categories,
+    error: Number,
+    confidence: Number = 0.95,
+    *,
+    population: bool = False,
 ) -> int:
     """How many must answer for every share to be within `error`, each at this confidence, whatever the truth.
 
@@ -158,7 +180,9 @@ def persons_needed(
         165785
     """
     persons = 10_000
-    while True:  # which protocol can be counted depends on the number; ask again at the number found
+    while (
+        True
+    ):  # which protocol can be counted depends on the number; ask again at the number found
         found = compared(epsilon, categories, persons)
         best = best_of([one for one in found if one.objection is None] or found).protocol
         needed = best.persons_needed(error, confidence, population=population)

@@ -80,20 +80,28 @@ class Client:
             if not isinstance(fields["memory"], list):
                 raise TypeError
             for at, written, count in fields["memory"]:
-                client._restore(at, bytes.fromhex(written) if isinstance(written, str) else written, count)
+                client._restore(
+                    at, bytes.fromhex(written) if isinstance(written, str) else written, count
+                )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidInput("the stored client", "it cannot be read", hint) from None
         return client
 
     def _restore(self, at: Any, answer: Any, count: Any) -> None:
         permanent = self.protocol.permanent
-        if not (type(at) is int and 0 <= at < permanent.categories and type(count) is int and count >= 1):
+        if not (
+            type(at) is int and 0 <= at < permanent.categories and type(count) is int and count >= 1
+        ):
             raise InvalidInput(
-                show(count), "a stored place and count are whole numbers within their range", "The state was damaged."
+                show(count),
+                "a stored place and count are whole numbers within their range",
+                "The state was damaged.",
             )
         if at in self._answers:
             raise InvalidInput(
-                f"place {at} twice", "a client has one permanent answer for each value", "The state was damaged."
+                f"place {at} twice",
+                "a client has one permanent answer for each value",
+                "The state was damaged.",
             )
         Reports.of(permanent, [answer])
         self._answers[at], self._reports[at] = answer, count

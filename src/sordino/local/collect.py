@@ -30,20 +30,30 @@ _BATCH_BYTES = 1 << 24
 _GLOB = re.compile(r"[*?\[]")
 
 
-def tally_parquet(*paths: str | Path, protocol: Protocol | None = None, memory: str | None = None) -> Tally:
+def tally_parquet(
+    *paths: str | Path, protocol: Protocol | None = None, memory: str | None = None
+) -> Tally:
     """The tally of all reports in files that `Reports.to_parquet` wrote, which must all be of one protocol.
 
     `memory` is what DuckDB may take, such as "500MB".
     """
     if not paths:
-        raise InvalidInput("no files", "there must be something to count", "Pass the path of a file of reports.")
+        raise InvalidInput(
+            "no files", "there must be something to count", "Pass the path of a file of reports."
+        )
     rows, files = 0, list[str]()
     for path in paths:
         if isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike):
-            raise InvalidInput(f"a {type(path).__name__}", "files are passed one by one", "Pass tally_parquet(*paths).")
+            raise InvalidInput(
+                f"a {type(path).__name__}",
+                "files are passed one by one",
+                "Pass tally_parquet(*paths).",
+            )
         place = os.path.realpath(checked_path(path))
         if place in files:
-            raise InvalidInput(str(path), "its reports would be counted twice", "Pass every file once.")
+            raise InvalidInput(
+                str(path), "its reports would be counted twice", "Pass every file once."
+            )
         files.append(place)
         with parquet_file(place) as file:
             found, rows = protocol_of(file.schema_arrow, str(path)), rows + file.metadata.num_rows
@@ -53,7 +63,11 @@ def tally_parquet(*paths: str | Path, protocol: Protocol | None = None, memory: 
     tally = tally_batches(protocol, _stream(files, protocol, memory))
     if tally.answers != rows:
         rule = f"the files say that they hold {rows} reports"
-        raise InvalidInput(f"{tally.answers} reports", rule, "They were damaged, or changed meanwhile; nothing was counted.")
+        raise InvalidInput(
+            f"{tally.answers} reports",
+            rule,
+            "They were damaged, or changed meanwhile; nothing was counted.",
+        )
     return tally
 
 
@@ -61,7 +75,9 @@ def _stream(files: list[str], protocol: Protocol, memory: str | None) -> Iterato
     import duckdb
     import pyarrow as pa
 
-    patterns = [_GLOB.sub(r"[\g<0>]", file) for file in files]  # each matches the one file and no other
+    patterns = [
+        _GLOB.sub(r"[\g<0>]", file) for file in files
+    ]  # each matches the one file and no other
     rows = max(1, _BATCH_BYTES // (protocol.width or 8))
     with duckdb.connect(":memory:") as connection:
         if memory is not None:
@@ -76,7 +92,9 @@ def _stream(files: list[str], protocol: Protocol, memory: str | None) -> Iterato
                 yield columns(protocol, _fixed(batch.column(0), protocol))
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
             rule = f"it cannot be read to the end ({type(error).__name__})"
-            raise InvalidInput(", ".join(files), rule, "Nothing was counted; check the files.") from None
+            raise InvalidInput(
+                ", ".join(files), rule, "Nothing was counted; check the files."
+            ) from None
 
 
 def _limit(connection: Any, memory: str) -> None:
@@ -96,7 +114,11 @@ def _fixed(chunk: Any, protocol: Protocol) -> Any:
     kind = arrow_type(protocol)
     if chunk.type == kind:
         return chunk
-    rule = f"a report of {protocol!r} has {protocol.width} bytes" if protocol.width else f"reports are a column of {kind}"
+    rule = (
+        f"a report of {protocol!r} has {protocol.width} bytes"
+        if protocol.width
+        else f"reports are a column of {kind}"
+    )
     try:
         if protocol.width:
             return chunk.cast(kind)

@@ -87,10 +87,15 @@ class Frequencies:
 
     def __repr__(self) -> str:
         whom = "the population" if self.population else "those who answered"
-        lines = [f"{several(self.answers, 'report')}; shares of {whom}, {self.confidence:.4g} intervals"]
+        lines = [
+            f"{several(self.answers, 'report')}; shares of {whom}, {self.confidence:.4g} intervals"
+        ]
         order = np.argsort(-self.shares, kind="stable")
         names = self.names or range(len(self.shares))
-        lines += share_lines((names[i], self.shares[i], self.lower[i], self.upper[i]) for i in order[:_SHOWN].tolist())
+        lines += share_lines(
+            (names[i], self.shares[i], self.lower[i], self.upper[i])
+            for i in order[:_SHOWN].tolist()
+        )
         if len(order) > _SHOWN:
             lines.append(f"  and {len(order) - _SHOWN} more with smaller estimates")
         return "\n".join(lines)
@@ -138,4 +143,6 @@ def checked_population(population: Any) -> None:
     """Refuse anything but True and False: the size of a population is not asked for."""
     if not isinstance(population, bool | np.bool_):
         hint = "Pass True for shares of the population that persons were drawn from; its size is not needed."
-        raise InvalidInput(f"population={one_line(population)}", "population must be True or False", hint)
+        raise InvalidInput(
+            f"population={one_line(population)}", "population must be True or False", hint
+        )

@@ -111,7 +111,11 @@ class Frequency(ABC):
         """All categories, if they are not too many to be asked about one by one."""
         if self.categories > Frequency.most:
             rule = f"at most {Frequency.most} categories can be estimated at once"
-            raise InvalidInput(f"{self.categories} categories", rule, "Ask supports_for about the categories of interest.")
+            raise InvalidInput(
+                f"{self.categories} categories",
+                rule,
+                "Ask supports_for about the categories of interest.",
+            )
         return np.arange(self.categories)
 
     def loss(self) -> FiniteLoss:
@@ -128,7 +132,11 @@ class Frequency(ABC):
 
     def _column(self, true: Indices, source: Bits) -> Column:
         step = self._persons_at_once
-        column: Column = np.empty((len(true), self.width), np.uint8) if self.width else np.empty(len(true), np.int64)
+        column: Column = (
+            np.empty((len(true), self.width), np.uint8)
+            if self.width
+            else np.empty(len(true), np.int64)
+        )
         for start in range(0, len(true), step):
             column[start : start + step] = self._draw(true[start : start + step], source)
         return column
@@ -147,7 +155,11 @@ class Frequency(ABC):
         if column.size and not (column.min() >= 0 and column.max() < self.limit):
             wrong = column[(column < 0) | (column >= self.limit)][0]
             rule = f"a report of {self.kind} is a whole number from 0 to {self.limit - 1}"
-            raise InvalidInput(f"report {show(wrong)}", rule, "These reports were damaged, or made by another protocol.")
+            raise InvalidInput(
+                f"report {show(wrong)}",
+                rule,
+                "These reports were damaged, or made by another protocol.",
+            )
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:
         """The variance of an estimated share, given the true answers, of which this share is in the category."""
@@ -160,7 +172,9 @@ class Frequency(ABC):
         """The summed variance of all estimated shares, which is the same whatever the truth."""
         return self.variance(persons, 1) + (self.categories - 1) * self.variance(persons, 0)
 
-    def persons_needed(self, error: Number, confidence: Number = 0.95, *, population: bool = False) -> int:
+    def persons_needed(
+        self, error: Number, confidence: Number = 0.95, *, population: bool = False
+    ) -> int:
         """How many must answer for every share to be within `error` of the truth, each at this confidence.
 
         By the normal law of estimates; of those who answered, or of the population, which takes more.
@@ -173,16 +187,22 @@ class Frequency(ABC):
             worst = likely * (1 - likely) / (self.own - self.other) ** 2
         return math.ceil(worst * (Fraction(normal_quantile(level(confidence))) / width) ** 2)
 
-    def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
+    def estimate(
+        self, reports: Reports, confidence: Number = 0.95, *, population: bool = False
+    ) -> Frequencies:
         """The true shares behind the reports; of those who answered, or of the population they were drawn from."""
-        found: Frequencies = expected(self, reports).tally().estimate(confidence, population=population)
+        found: Frequencies = (
+            expected(self, reports).tally().estimate(confidence, population=population)
+        )
         return found
 
     def estimate_from_counts(
         self, answers: int, counts: Counts, confidence: Number = 0.95, *, population: bool = False
     ) -> Frequencies:
         """The true shares from how many of the reports speak for each category."""
-        return frequencies(answers, counts, self.own, self.other, confidence, self.names, population=population)
+        return frequencies(
+            answers, counts, self.own, self.other, confidence, self.names, population=population
+        )
 
     def to_json(self) -> str:
         """The exact stored form."""
@@ -209,5 +229,7 @@ def persons_checked(persons: Any) -> int:
     if isinstance(persons, bool) or not isinstance(persons, int | np.integer) or persons < 1:
         whole = isinstance(persons, float) and persons >= 1 and persons.is_integer()
         hint = f"Write {show(int(persons))}." if whole else "Pass how many answer."
-        raise InvalidInput(f"persons={one_line(persons)}", "persons must be a whole number of at least 1", hint)
+        raise InvalidInput(
+            f"persons={one_line(persons)}", "persons must be a whole number of at least 1", hint
+        )
     return int(persons)

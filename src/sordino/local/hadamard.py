@@ -80,7 +80,9 @@ class Hadamard(Frequency):
         counts = np.zeros(len(some), np.int64)
         step = max(1, _BLOCK // len(some))
         for start in range(0, len(column), step):
-            counts += (np.bitwise_count(column[start : start + step, None] & (some + 1)) & 1 == 0).sum(0)
+            counts += (
+                np.bitwise_count(column[start : start + step, None] & (some + 1)) & 1 == 0
+            ).sum(0)
         return counts
 
     def supports_of_cells(self, cells: Counts) -> Counts:

@@ -59,7 +59,9 @@ def _is_prime(n: int) -> bool:
     if n < 2 or any(n % p == 0 for p in small):
         return n in small
     odd = (n - 1) >> (twos := ((n - 1) & (1 - n)).bit_length() - 1)
-    return all(pow(p, odd, n) == 1 or any(pow(p, odd << i, n) == n - 1 for i in range(twos)) for p in small)
+    return all(
+        pow(p, odd, n) == 1 or any(pow(p, odd << i, n) == n - 1 for i in range(twos)) for p in small
+    )
 
 
 @cache
@@ -120,7 +122,9 @@ def _tables(order: int) -> tuple[Elements, Elements]:
         generator += 1
         powers = np.ones(1, np.int64)
         while len(powers) < order - 1:
-            powers = np.concatenate([powers, product(powers, product(powers[-1], generator, order), order)])
+            powers = np.concatenate(
+                [powers, product(powers, product(powers[-1], generator, order), order)]
+            )
         powers = powers[: order - 1]
         logarithms[:] = -1
         logarithms[powers] = np.arange(order - 1)
@@ -132,7 +136,9 @@ def checked_order(order: object) -> int:
     """The order of a field that is at hand."""
     if isinstance(order, bool) or not isinstance(order, int) or order < 2 or not is_order(order):
         rule = "the number of hash values must be a prime, or a power of two up to 256"
-        raise InvalidInput(f"values={order!r}", rule, "Use .calibrated(epsilon=...), which finds the best.")
+        raise InvalidInput(
+            f"values={order!r}", rule, "Use .calibrated(epsilon=...), which finds the best."
+        )
     return order
 
 
@@ -164,7 +170,9 @@ class LocalHashing(Frequency):
         object.__setattr__(self, "values", checked_order(values))
         if not _fits(self.values, self.categories):
             rule = "a map and a value must fit 62 bits together"
-            raise InvalidInput(f"values={values}", rule, "Use fewer categories, or .calibrated(epsilon=...).")
+            raise InvalidInput(
+                f"values={values}", rule, "Use fewer categories, or .calibrated(epsilon=...)."
+            )
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, categories: Categories) -> Self:
@@ -217,7 +225,9 @@ class LocalHashing(Frequency):
         """The hash of x under maps; whole numbers or arrays."""
         total = maps * 0
         for _ in range(self.digits):
-            total = add(total, product(maps % self.values, x % self.values, self.values), self.values)
+            total = add(
+                total, product(maps % self.values, x % self.values, self.values), self.values
+            )
             maps, x = maps // self.values, x // self.values
         return total
 
@@ -226,7 +236,9 @@ class LocalHashing(Frequency):
         truthful = bernoulli(self.own, len(true), source)
         lie = uniform(self.values - 1, len(true), source) + 1
         value = self.hash(maps, true)
-        reports: Column = maps * self.values + np.where(truthful, value, (value + lie) % self.values)
+        reports: Column = maps * self.values + np.where(
+            truthful, value, (value + lie) % self.values
+        )
         return reports
 
     def _draw_one(self, true: int, source: Bits) -> int:
@@ -270,7 +282,11 @@ class LocalHashing(Frequency):
             front = np.moveaxis(table, axis, 0)
             out = np.empty((g, *front.shape[1:-1], 1 if last else g), np.int64)
             for x in range(g):
-                moved = add(everything[:1] if last else everything, product(everything, np.int64(x), g)[:, None], g)
+                moved = add(
+                    everything[:1] if last else everything,
+                    product(everything, np.int64(x), g)[:, None],
+                    g,
+                )
                 out[x] = sum(front[a][..., moved[a]] for a in range(g))
             table = np.moveaxis(out, 0, axis)
         return np.ascontiguousarray(table).reshape(-1)[: self.categories]

@@ -73,12 +73,19 @@ class Found:
         import pyarrow as pa
 
         kind = pa.string() if self.values and isinstance(self.values[0], str) else pa.uint64()
-        columns = {"share": self.shares, "lower": self.lower, "upper": self.upper, "standard_error": self.standard_errors}
+        columns = {
+            "share": self.shares,
+            "lower": self.lower,
+            "upper": self.upper,
+            "standard_error": self.standard_errors,
+        }
         return pa.table({"value": pa.array(self.values, kind), **columns})
 
     def __repr__(self) -> str:
         what = f"shares of the population, {self.confidence:.4g} intervals all together"
-        lines = [f"{several(len(self), 'value')} found in {several(self.answers, 'report')}; {what}"]
+        lines = [
+            f"{several(len(self), 'value')} found in {several(self.answers, 'report')}; {what}"
+        ]
         lines += share_lines(zip(self.values, self.shares, self.lower, self.upper, strict=True))
         return "\n".join(lines)
 
@@ -110,7 +117,16 @@ class HeavyHitters:
     width = 0
     cells = 0
 
-    def __init__(self, odds: Number, length: int, most: int, values: int, levels: Levels, *, text: bool = False) -> None:
+    def __init__(
+        self,
+        odds: Number,
+        length: int,
+        most: int,
+        values: int,
+        levels: Levels,
+        *,
+        text: bool = False,
+    ) -> None:
         checked_length(length, text=text)
         _check_most(most)
         hint = "Use HeavyHitters.calibrated(...), which finds good ones."
@@ -120,9 +136,17 @@ class HeavyHitters:
             rule = f"prefixes must grow up to the {length} bits of a value, and {most} to {_MOST_KEPT} of them survive"
             raise InvalidInput(show(levels), rule, hint)
         if levels.widest > MOST_CANDIDATES:
-            raise InvalidInput(show(levels), f"a level compares at most {MOST_CANDIDATES} prefixes", hint)
-        if isinstance(values, bool) or not isinstance(values, int) or values not in [2**i for i in range(1, 9)]:
-            raise InvalidInput(f"values={show(values)}", "hash values are a power of two from 2 to 256", hint)
+            raise InvalidInput(
+                show(levels), f"a level compares at most {MOST_CANDIDATES} prefixes", hint
+            )
+        if (
+            isinstance(values, bool)
+            or not isinstance(values, int)
+            or values not in [2**i for i in range(1, 9)]
+        ):
+            raise InvalidInput(
+                f"values={show(values)}", "hash values are a power of two from 2 to 256", hint
+            )
         fields = {
             "odds": checked_odds(odds),
             "length": length,
@@ -135,7 +159,9 @@ class HeavyHitters:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def calibrated(cls, *, epsilon: Number, bits: int, persons: int, most: int = 32, text: bool = False) -> Self:
+    def calibrated(
+        cls, *, epsilon: Number, bits: int, persons: int, most: int = 32, text: bool = False
+    ) -> Self:
         """The search that finds the smallest shares among this many persons, epsilon-differentially private."""
         odds, n = odds_below(epsilon), persons_checked(persons)
         checked_length(bits, text=text)
@@ -165,21 +191,32 @@ class HeavyHitters:
 
     def loss(self) -> FiniteLoss:
         """The privacy loss of one report, at worst: for two values that differ from the first prefix on."""
-        odd = sum(((o.own - o.other) / (self.odds - 1) for o in self.oracles), Fraction(0)) / len(self.oracles)
+        odd = sum(((o.own - o.other) / (self.odds - 1) for o in self.oracles), Fraction(0)) / len(
+            self.oracles
+        )
         rest = 1 - (self.odds + 1) * odd
         sides = (self.odds * odd, odd), (odd, self.odds * odd)
         return FiniteLoss(*((*side, rest) if rest else side for side in sides))
 
     def least_share(self, persons: int) -> float:
         """About the smallest share of this many persons that is found 19 times out of 20; 1: nothing is found."""
-        return min(1.0, least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most))
+        return min(
+            1.0,
+            least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most),
+        )
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:
         """The variance of the estimate of a value with this share, given how many confirm: one group's part of all."""
         closed_unit("share", share)
         last = self.oracles[-1]
         ones = last.other + decimal_reading("share", share) * (last.own - last.other)
-        return ones * (1 - ones) / (last.own - last.other) ** 2 * self.levels.groups / persons_checked(persons)
+        return (
+            ones
+            * (1 - ones)
+            / (last.own - last.other) ** 2
+            * self.levels.groups
+            / persons_checked(persons)
+        )
 
     def randomize(self, values: Any) -> Reports:
         """One report for each person's value."""
@@ -188,13 +225,18 @@ class HeavyHitters:
 
     def _column(self, true: Prefixes, source: Bits) -> Column:
         group = np.concatenate(
-            [uniform(self.levels.groups, min(CHUNK, len(true) - i), source) for i in range(0, len(true), CHUNK)]
+            [
+                uniform(self.levels.groups, min(CHUNK, len(true) - i), source)
+                for i in range(0, len(true), CHUNK)
+            ]
         )
         column = np.empty(len(true), np.int64)
         for i, oracle in enumerate(self.oracles):
             here = np.flatnonzero(group == i)
             if here.size:
-                column[here] = i * self._span + oracle.randomize(folded(self._prefix(true[here], i))).column
+                column[here] = (
+                    i * self._span + oracle.randomize(folded(self._prefix(true[here], i))).column
+                )
         return column
 
     def randomize_one(self, value: Any) -> int:
@@ -216,7 +258,9 @@ class HeavyHitters:
         wrong = (column < 0) | (column >= self.limit)
         if wrong.any():
             rule = f"a report of {self!r} is a whole number from 0 to {self.limit - 1}"
-            raise InvalidInput(f"report {show(column[wrong][0])}", rule, "These reports were damaged.")
+            raise InvalidInput(
+                f"report {show(column[wrong][0])}", rule, "These reports were damaged."
+            )
         for oracle, part in zip(self.oracles, self._groups(column), strict=True):
             oracle.check(part)
 
@@ -224,30 +268,47 @@ class HeavyHitters:
         group, rest = np.divmod(column, self._span)
         return [rest[group == i] for i in range(self.levels.groups)]
 
-    def find(self, reports: Reports, *, most: int | None = None, confidence: Number = 0.95) -> Found:
+    def find(
+        self, reports: Reports, *, most: int | None = None, confidence: Number = 0.95
+    ) -> Found:
         """The frequent values, with their shares of the population. All intervals hold together at the confidence, and
         so does that every value found is truly somebody's: the group that confirms had no part in the search.
         """
         expected(self, reports, "search.randomize(values)")
         count = self.most if most is None else most
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= self.levels.kept:
+        if (
+            isinstance(count, bool)
+            or not isinstance(count, int)
+            or not 1 <= count <= self.levels.kept
+        ):
             rule = f"most must be a whole number from 1 to {self.levels.kept}"
             raise InvalidInput(f"most={show(most)}", rule, "Calibrate with a larger most.")
         sure = level(confidence)
         *searching, confirming = self._groups(reports.column)
         if not all(len(part) for part in (*searching, confirming)):
             rule = f"each of the {self.levels.groups} groups needs reports"
-            raise InvalidInput(f"{len(reports)} reports", rule, "Collect more, or calibrate for fewer persons.")
+            raise InvalidInput(
+                f"{len(reports)} reports", rule, "Collect more, or calibrate for fewer persons."
+            )
         found = self._grown(searching, count)
         counts = supports_of_prefixes(self.oracles[-1], confirming, self.length, found, 0)
-        law = SupportLaw(len(confirming), self.oracles[-1].own, self.oracles[-1].other, population=True)
+        law = SupportLaw(
+            len(confirming), self.oracles[-1].own, self.oracles[-1].other, population=True
+        )
         lower, upper = law.ends(counts, 1 - (1 - sure) / len(found))
         shares = law.share(counts)
         order = [i for i in np.argsort(-shares, kind="stable").tolist() if lower[i] > 0]
         named = as_text(found[order], self.length) if self.text else tuple(found[order].tolist())
         errors = law.deviation(np.clip(shares[order], 0, 1))
         return Found(
-            len(reports), len(confirming), float(confidence), named, shares[order], errors, lower[order], upper[order]
+            len(reports),
+            len(confirming),
+            float(confidence),
+            named,
+            shares[order],
+            errors,
+            lower[order],
+            upper[order],
         )
 
     def _grown(self, searching: list[Column], count: int) -> Prefixes:
@@ -256,7 +317,9 @@ class HeavyHitters:
         before = 0
         for i, (length, part) in enumerate(zip(self.levels.lengths, searching, strict=True)):
             step = length - before
-            if i == 0 and step > 8:  # the first level compares all prefixes: as many parents as patterns
+            if (
+                i == 0 and step > 8
+            ):  # the first level compares all prefixes: as many parents as patterns
                 parents, step = np.arange(2 ** (step - step // 2), dtype=np.uint64), step // 2
             counts = supports_of_prefixes(self.oracles[i], part, length, parents, step)
             kept = min(self.levels.kept if length < self.length else count, len(counts))
@@ -267,7 +330,9 @@ class HeavyHitters:
     def supports(self, column: Column) -> NoReturn:
         """Refused: there are too many values to count them all."""
         del column
-        raise InvalidInput(repr(self), "its reports are searched, not counted", "Use .find(reports).")
+        raise InvalidInput(
+            repr(self), "its reports are searched, not counted", "Use .find(reports)."
+        )
 
     def supports_of_cells(self, cells: Counts) -> NoReturn:
         """Refused, as `supports`."""
@@ -293,9 +358,15 @@ class HeavyHitters:
         names = ("length", "most", "values", "kept", "text")
         length, most, values, kept, text = (json_form.whole(fields, name) for name in names)
         if text not in (0, 1):
-            raise InvalidInput(f"text={show(text)}", 'field "text" must be 0 or 1', "Pass a text made by to_json().")
+            raise InvalidInput(
+                f"text={show(text)}",
+                'field "text" must be 0 or 1',
+                "Pass a text made by to_json().",
+            )
         levels = Levels(json_form.wholes(fields, "lengths"), kept)
-        return cls(json_form.rational(fields, "odds"), length, most, values, levels, text=bool(text))
+        return cls(
+            json_form.rational(fields, "odds"), length, most, values, levels, text=bool(text)
+        )
 
     def __repr__(self) -> str:
         what = "text" if self.text else "bits"
@@ -305,7 +376,11 @@ class HeavyHitters:
 
 def _check_most(most: Any) -> None:
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST:
-        raise InvalidInput(f"most={show(most)}", f"most must be a whole number from 1 to {_MOST}", "Pass how many at most.")
+        raise InvalidInput(
+            f"most={show(most)}",
+            f"most must be a whole number from 1 to {_MOST}",
+            "Pass how many at most.",
+        )
 
 
 protocol.kinds["local.heavy_hitters", 1] = HeavyHitters.from_fields

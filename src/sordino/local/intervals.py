@@ -127,13 +127,22 @@ class SupportLaw:
         from scipy.special import betainc, gammaln
 
         (own, other), (not_own, _) = self._both
-        far = math.ceil(_DEVIATIONS * math.sqrt(float(having.max()) * self._spreads[0])) + _DEVIATIONS
+        far = (
+            math.ceil(_DEVIATIONS * math.sqrt(float(having.max()) * self._spreads[0])) + _DEVIATIONS
+        )
         speak = np.round(having * own)[:, None] + np.arange(-far, far + 1.0)
         m, others = having[:, None], self.answers - having[:, None]
         inside = (speak >= 0) & (speak <= m)
         j = np.clip(speak, 0, m)
-        log = -gammaln(j + 1) - gammaln(m - j + 1) + j * math.log1p(-not_own) + (m - j) * math.log(not_own)
-        chance = np.where(inside, np.exp(log - np.where(inside, log, -math.inf).max(1, keepdims=True)), 0.0)
+        log = (
+            -gammaln(j + 1)
+            - gammaln(m - j + 1)
+            + j * math.log1p(-not_own)
+            + (m - j) * math.log(not_own)
+        )
+        chance = np.where(
+            inside, np.exp(log - np.where(inside, log, -math.inf).max(1, keepdims=True)), 0.0
+        )
         need = counts[:, None] - j
         rest = betainc(np.maximum(need, 1e-9), np.maximum(others - need + 1, 1e-9), other)
         rest = np.where(need <= 0, 1.0, np.where(need > others, 0.0, rest))
@@ -161,8 +170,14 @@ class SupportLaw:
             above = (1 - confidence) * (1 + near_0 - near_1) / 2
             allowed = above if from_below else 1 - confidence - above
             here, next_ = self.tails(pairs[:, at], share, few)[0 if from_below else 1]
-            tail = next_ + atoms[at] * (here - next_) if from_below else here + atoms[at] * (next_ - here)
-            far: Floats = ndtri(np.maximum(allowed, 1e-300)) - ndtri(np.clip(tail, 1e-300, 1 - 1e-16))
+            tail = (
+                next_ + atoms[at] * (here - next_)
+                if from_below
+                else here + atoms[at] * (next_ - here)
+            )
+            far: Floats = ndtri(np.maximum(allowed, 1e-300)) - ndtri(
+                np.clip(tail, 1e-300, 1 - 1e-16)
+            )
             return np.where(tail <= allowed, np.maximum(far, 0.0), np.minimum(far, -1e-300))
 
         width = self.deviation(estimate)
@@ -188,7 +203,9 @@ def _end(outside: Floats, inside: Floats, width: Floats, z: float, excess: Exces
             now = excess(everything, share)
             step = now * (share - last) / (now - off)
             last, off, share = share, now, np.clip(share - step, near, far)
-        outer, inner = (np.clip(share + side * sign * _CLOSE * width, near, far) for side in (-1, 1))
+        outer, inner = (
+            np.clip(share + side * sign * _CLOSE * width, near, far) for side in (-1, 1)
+        )
     found = np.isfinite(share)
     outer, inner = np.where(found, outer, outside), np.where(found, inner, inside)
     found &= (excess(everything, outer) >= 0) & (excess(everything, inner) < 0)

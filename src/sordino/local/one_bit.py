@@ -26,7 +26,15 @@ from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
 from sordino.mechanisms.observer import drawn
 from sordino.privacy import json_form
-from sordino.privacy.exact import Number, closed_unit, decimal_reading, float_lower, float_upper, readable, show
+from sordino.privacy.exact import (
+    Number,
+    closed_unit,
+    decimal_reading,
+    float_lower,
+    float_upper,
+    readable,
+    show,
+)
 from sordino.privacy.loss import FiniteLoss
 
 __all__ = ["OneBitMean"]
@@ -58,21 +66,36 @@ class OneBitMean:
         a, b = decimal_reading("low", low), decimal_reading("high", high)
         if not a < b:
             rule = "low must be below high"
-            raise InvalidInput(f"low={show(low)}, high={show(high)}", rule, "Pass the range that every number lies in.")
+            raise InvalidInput(
+                f"low={show(low)}, high={show(high)}",
+                rule,
+                "Pass the range that every number lies in.",
+            )
         if max(-a, b) > _FARTHEST or b - a < 1 / _FARTHEST:
             rule = "low and high must lie within 10^300 of 0, and at least 10^-300 apart"
-            raise InvalidInput(f"low={show(low)}, high={show(high)}", rule, "Report numbers in another unit.")
+            raise InvalidInput(
+                f"low={show(low)}, high={show(high)}", rule, "Report numbers in another unit."
+            )
         if steps is None:
             whole = (b - a).numerator
-            steps = whole << max(0, (_FINEST // whole).bit_length() - 1) if whole < 2**62 else _FINEST
+            steps = (
+                whole << max(0, (_FINEST // whole).bit_length() - 1) if whole < 2**62 else _FINEST
+            )
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps < 2**62:
             rule = "steps must be a whole number from 1 to 2^62 - 1"
             raise InvalidInput(f"steps={show(steps)}", rule, "Leave it out for the finest.")
-        for name, value in (("odds", checked_odds(odds)), ("low", a), ("high", b), ("steps", steps)):
+        for name, value in (
+            ("odds", checked_odds(odds)),
+            ("low", a),
+            ("high", b),
+            ("steps", steps),
+        ):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def calibrated(cls, *, epsilon: Number, low: Number, high: Number, steps: int | None = None) -> Self:
+    def calibrated(
+        cls, *, epsilon: Number, low: Number, high: Number, steps: int | None = None
+    ) -> Self:
         """The protocol with the least variance that is epsilon-differentially private."""
         return cls(odds_below(epsilon), low, high, steps)
 
@@ -110,7 +133,9 @@ class OneBitMean:
             block = places[start : start + CHUNK]
             blind = bernoulli(2 * self.other, len(block), source)
             coins = uniform(2, len(block), source)
-            column[start : start + CHUNK] = np.where(blind, coins, uniform(self.steps, len(block), source) < block)
+            column[start : start + CHUNK] = np.where(
+                blind, coins, uniform(self.steps, len(block), source) < block
+            )
         return column
 
     def randomize_one(self, value: Number) -> int:
@@ -119,7 +144,11 @@ class OneBitMean:
         return drawn(self, "randomize_one", place, partial(self._bit, place))
 
     def _bit(self, place: int, source: Bits) -> int:
-        return below(2, source) if chance(2 * self.other, source) else int(below(self.steps, source) < place)
+        return (
+            below(2, source)
+            if chance(2 * self.other, source)
+            else int(below(self.steps, source) < place)
+        )
 
     def _place(self, value: Any) -> int:
         if is_missing(value):
@@ -134,25 +163,35 @@ class OneBitMean:
         array = np.array([self._place(v) for v in values], np.int64) if listed else as_array(values)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
             rule = "numbers come as one list or one-dimensional array, at least one"
-            raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one number for each person.")
+            raise InvalidInput(
+                f"a {type(values).__name__}", rule, "Pass one number for each person."
+            )
         if listed:
             return array
         low, high = float_lower(self.low), float_upper(self.high)
         inside = (array >= low) & (array <= high)
         if not inside.all():
             raise self._outside(array[~inside][0])
-        places = np.rint((array.astype(np.float64) - float(self.low)) / float(self._step)).astype(np.int64)
+        places = np.rint((array.astype(np.float64) - float(self.low)) / float(self._step)).astype(
+            np.int64
+        )
         return np.clip(places, 0, self.steps)
 
     def _outside(self, value: Any) -> InvalidInput:
         rule = f"a number must lie from {readable(self.low)} to {readable(self.high)}"
-        return InvalidInput(show(value), rule, "Clip numbers to the range first, or declare a wider one.")
+        return InvalidInput(
+            show(value), rule, "Clip numbers to the range first, or declare a wider one."
+        )
 
     def check(self, column: Column) -> None:
         """Refuse a column with anything but bits."""
         if column.size and not (column.min() >= 0 and column.max() <= 1):
             rule = "a report of one bit is 0 or 1"
-            raise InvalidInput(f"report {show(column[(column < 0) | (column > 1)][0])}", rule, "These reports were damaged.")
+            raise InvalidInput(
+                f"report {show(column[(column < 0) | (column > 1)][0])}",
+                rule,
+                "These reports were damaged.",
+            )
 
     def supports(self, column: Column) -> Counts:
         """How many reports are 1."""
@@ -199,7 +238,11 @@ class OneBitMean:
 
     def to_json(self) -> str:
         """The exact stored form."""
-        return json_form.dump(self.kind, 1, {"odds": self.odds, "low": self.low, "high": self.high, "steps": self.steps})
+        return json_form.dump(
+            self.kind,
+            1,
+            {"odds": self.odds, "low": self.low, "high": self.high, "steps": self.steps},
+        )
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:

@@ -85,7 +85,9 @@ def best_levels(odds: Fraction, values: int, length: int, persons: int, most: in
     """The levels that find the smallest shares, among those that take some seconds."""
     options = []
     for count in range(1, min(length, _MOST_LEVELS) + 1):
-        kept = 2 << (most - 1).bit_length()  # room for prefixes that are frequent by many rare values
+        kept = (
+            2 << (most - 1).bit_length()
+        )  # room for prefixes that are frequent by many rare values
         while kept <= max(_MOST_KEPT, 4 * most):
             step = max(1, -(-(length - kept.bit_length() + 1) // count))
             first = length - (count - 1) * step
@@ -97,7 +99,10 @@ def best_levels(odds: Fraction, values: int, length: int, persons: int, most: in
     if all(slow):
         return min(options, key=lambda one: one.work(persons, values))
     quick = [one for one, too_slow in zip(options, slow, strict=True) if not too_slow]
-    return min(quick, key=lambda one: (least_share(one, odds, values, persons, most), one.work(persons, values)))
+    return min(
+        quick,
+        key=lambda one: (least_share(one, odds, values, persons, most), one.work(persons, values)),
+    )
 
 
 def least_share(levels: Levels, odds: Fraction, values: int, persons: int, most: int) -> float:
@@ -111,7 +116,8 @@ def least_share(levels: Levels, odds: Fraction, values: int, persons: int, most:
     own = e / (e + g - 1)
     deviation = math.sqrt((g - 1) / g**2 * levels.groups / persons) / (own - 1 / g)
     survive = [
-        (most if i == len(levels.lengths) - 1 else levels.kept) / levels.candidates(i) for i in range(levels.groups - 1)
+        (most if i == len(levels.lengths) - 1 else levels.kept) / levels.candidates(i)
+        for i in range(levels.groups - 1)
     ]
     noise = max(float(ndtri(1 - min(0.5, min(survive)))), float(ndtri(1 - _FALSE / most)))
     return deviation * (noise + float(ndtri(1 - _MISSED / levels.groups)))
@@ -141,7 +147,9 @@ def extended(parents: Prefixes, step: int) -> Prefixes:
     return (parents[:, None] << np.uint64(step) | np.arange(2**step, dtype=np.uint64)).reshape(-1)
 
 
-def supports_of_prefixes(oracle: LocalHashing, column: Column, length: int, parents: Prefixes, step: int) -> Counts:
+def supports_of_prefixes(
+    oracle: LocalHashing, column: Column, length: int, parents: Prefixes, step: int
+) -> Counts:
     """How many reports speak for each extension of the parents by `step` bits, in the order of `extended`."""
     counts = np.zeros((len(parents), 2**step), np.int64)
     digit = oracle.values.bit_length() - 1
@@ -170,9 +178,13 @@ def _planes(oracle: LocalHashing, column: Column, length: int) -> tuple[list[Wor
     single = []
     for i in range(min(length, LONGEST)):
         here = (maps >> (i // digit * digit)) & (oracle.values - 1)
-        single.append(_packed(product(everything, np.int64(1 << i % digit), oracle.values)[here], digit))
+        single.append(
+            _packed(product(everything, np.int64(1 << i % digit), oracle.values)[here], digit)
+        )
     for pattern in _FAR[: max(0, length - LONGEST)]:
-        single.append(np.bitwise_xor.reduce([single[i] for i in range(LONGEST) if pattern >> i & 1]))
+        single.append(
+            np.bitwise_xor.reduce([single[i] for i in range(LONGEST) if pattern >> i & 1])
+        )
     return single, _packed(value, digit)
 
 
@@ -198,16 +210,29 @@ _LONGEST = 64
 
 def checked_length(length: Any, *, text: bool) -> None:
     """Refuse a length that values cannot have."""
-    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= _LONGEST or (text and length % 8):
+    if (
+        isinstance(length, bool)
+        or not isinstance(length, int)
+        or not 1 <= length <= _LONGEST
+        or (text and length % 8)
+    ):
         rule = f"bits must be a whole number from 1 to {_LONGEST}; for texts a multiple of 8"
-        raise InvalidInput(f"bits={show(length)}", rule, "Longer values: agree on a public hash, and look up what is found.")
+        raise InvalidInput(
+            f"bits={show(length)}",
+            rule,
+            "Longer values: agree on a public hash, and look up what is found.",
+        )
 
 
 def one_number(value: Any, length: int, *, text: bool) -> int:
     """One value as a number."""
     if text:
         return int.from_bytes(_encoded(value, length), "big")
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**length:
+    if (
+        isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and 0 <= value < 2**length
+    ):
         return int(value)
     raise _outside(value, length)
 
@@ -233,7 +258,9 @@ def as_numbers(values: Any, length: int, *, text: bool) -> Prefixes:
 
 def _texts(values: list[Any], length: int) -> Prefixes:
     size = length // 8
-    padded = np.frombuffer(b"".join(_encoded(v, length) for v in values), np.uint8).reshape(-1, size)
+    padded = np.frombuffer(b"".join(_encoded(v, length) for v in values), np.uint8).reshape(
+        -1, size
+    )
     found = np.zeros(len(padded), np.uint64)
     for i in range(size):
         found = found << np.uint64(8) | padded[:, i].astype(np.uint64)
@@ -259,12 +286,21 @@ def _encoded(value: Any, length: int) -> bytes:
 def as_text(numbers: Prefixes, length: int) -> tuple[str, ...]:
     """The texts that numbers stand for."""
     size = length // 8
-    return tuple(n.to_bytes(size, "big").rstrip(b"\0").decode("utf-8", "backslashreplace") for n in numbers.tolist())
+    return tuple(
+        n.to_bytes(size, "big").rstrip(b"\0").decode("utf-8", "backslashreplace")
+        for n in numbers.tolist()
+    )
 
 
 def _outside(value: Any, length: int) -> InvalidInput:
     if is_missing(value):
         return missing_answer()
     convert = isinstance(value, float | np.floating)
-    hint = "Convert values, as by .astype(int)." if convert else "Allow more bits, or pass text=True for texts."
-    return InvalidInput(one_line(value), f"a value must be a whole number from 0 to 2^{length} - 1", hint)
+    hint = (
+        "Convert values, as by .astype(int)."
+        if convert
+        else "Allow more bits, or pass text=True for texts."
+    )
+    return InvalidInput(
+        one_line(value), f"a value must be a whole number from 0 to 2^{length} - 1", hint
+    )

@@ -67,7 +67,11 @@ def checked_odds(odds: Number) -> Fraction:
     exact = decimal_reading("odds", odds)
     if exact <= 1:
         rule = "odds are e^epsilon, so they must be above 1"
-        raise InvalidInput(f"odds={show(odds)}", rule, "Use .calibrated(epsilon=...), or pass odds=3 for epsilon ln 3.")
+        raise InvalidInput(
+            f"odds={show(odds)}",
+            rule,
+            "Use .calibrated(epsilon=...), or pass odds=3 for epsilon ln 3.",
+        )
     return exact
 
 
@@ -79,7 +83,11 @@ def epsilons(one: Fraction, two: Fraction) -> tuple[str, str]:
 
 
 def _logarithm(odds: Fraction) -> float:
-    return math.log1p(float(odds - 1)) if odds < 2 else math.log(odds.numerator) - math.log(odds.denominator)
+    return (
+        math.log1p(float(odds - 1))
+        if odds < 2
+        else math.log(odds.numerator) - math.log(odds.denominator)
+    )
 
 
 def below(limit: int, source: Bits) -> int:
@@ -149,7 +157,9 @@ class Protocol(Plug):
     def variance(self, persons: int, share: Number = 0) -> Fraction:
         """The exact variance of an estimate, given the true answers."""
 
-    def estimate_from_counts(self, answers: int, counts: Counts, confidence: Number, *, population: bool = False) -> Any:
+    def estimate_from_counts(
+        self, answers: int, counts: Counts, confidence: Number, *, population: bool = False
+    ) -> Any:
         """Estimates and intervals from the supports among this many reports."""
 
     def to_json(self) -> str:

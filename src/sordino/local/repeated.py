@@ -45,7 +45,9 @@ _MOST = 1500
 _MOST_REPORTS = 100
 
 
-def several_direct(own: Fraction, other: Fraction, keep: Fraction, categories: int, reports: int) -> FiniteLoss | None:
+def several_direct(
+    own: Fraction, other: Fraction, keep: Fraction, categories: int, reports: int
+) -> FiniteLoss | None:
     """Direct answers: how often the one truth was reported, the other, and each of the rest, whichever they are.
 
     `own` and `other` are those of the permanent answer. None where there are too many outcomes to list.
@@ -68,12 +70,17 @@ def several_direct(own: Fraction, other: Fraction, keep: Fraction, categories: i
                     y = reports - left - x
                     each = ways / (math.factorial(x) * math.factorial(y))
                     common = other * (others + powers[x] + powers[y])
-                    yield each * (common + (own - other) * powers[x]), each * (common + (own - other) * powers[y])
+                    yield (
+                        each * (common + (own - other) * powers[x]),
+                        each * (common + (own - other) * powers[y]),
+                    )
 
     return _merged(outcomes())
 
 
-def several_unary(own: Fraction, other: Fraction, keep: Fraction, categories: int, reports: int) -> FiniteLoss | None:
+def several_unary(
+    own: Fraction, other: Fraction, keep: Fraction, categories: int, reports: int
+) -> FiniteLoss | None:
     """Bits: how often the one truth's bit was 1, and the other's; all other bits have the same law under both."""
     del categories
     if (reports + 1) ** 2 > _MOST:
@@ -81,7 +88,10 @@ def several_unary(own: Fraction, other: Fraction, keep: Fraction, categories: in
     flip = (1 - keep) / 2
 
     def ones(chance: Fraction) -> list[Fraction]:
-        each = [math.comb(reports, i) * flip**i * (1 - flip) ** (reports - i) for i in range(reports + 1)]
+        each = [
+            math.comb(reports, i) * flip**i * (1 - flip) ** (reports - i)
+            for i in range(reports + 1)
+        ]
         return [chance * each[reports - i] + (1 - chance) * each[i] for i in range(reports + 1)]
 
     true, false = ones(own), ones(other)
@@ -140,20 +150,34 @@ class Repeated:
 
     def __post_init__(self) -> None:
         a, b = self.permanent, self.first
-        if type(a) is not type(b) or not isinstance(a, Direct | Unary) or (a.categories, a.names) != (b.categories, b.names):
+        if (
+            type(a) is not type(b)
+            or not isinstance(a, Direct | Unary)
+            or (a.categories, a.names) != (b.categories, b.names)
+        ):
             rule = "both must be Direct, or both Unary, over the same categories"
             hint = "Use Repeated.calibrated(permanent=..., first=..., categories=...)."
             raise InvalidInput(f"permanent={show(a)}, first={show(b)}", rule, hint)
         if b.odds > a.odds:
             rule = "one report cannot reveal more than all of them"
             most, one = epsilons(a.odds, b.odds)
-            raise InvalidInput(f"epsilons permanent={most}, first={one}", rule, "Pass first at most as large as permanent.")
+            raise InvalidInput(
+                f"epsilons permanent={most}, first={one}",
+                rule,
+                "Pass first at most as large as permanent.",
+            )
 
     @classmethod
-    def calibrated(cls, *, permanent: Number, first: Number, categories: Categories, kind: str | None = None) -> Self:
+    def calibrated(
+        cls, *, permanent: Number, first: Number, categories: Categories, kind: str | None = None
+    ) -> Self:
         """Private with epsilon `first` for one report, `permanent` for any number; the kind with the least variance."""
         if kind is not None and kind not in _KINDS:
-            raise InvalidInput(f"kind={show(kind)}", "the kind is 'direct' or 'unary'", "Leave it out for the better one.")
+            raise InvalidInput(
+                f"kind={show(kind)}",
+                "the kind is 'direct' or 'unary'",
+                "Leave it out for the better one.",
+            )
         found = [
             cls(
                 one.calibrated(epsilon=permanent, categories=categories),
@@ -177,13 +201,21 @@ class Repeated:
             return self.permanent.loss()
         if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
             hint = "Pass how often the value is reported, or math.inf."
-            raise InvalidInput(f"reports={show(reports)}", "reports must be a whole number of at least 1", hint)
+            raise InvalidInput(
+                f"reports={show(reports)}", "reports must be a whole number of at least 1", hint
+            )
         if reports == 1:
             return self.first.loss()
         found = None
         if self.keep < 1:
             several = several_direct if isinstance(self.first, Direct) else several_unary
-            found = several(self.permanent.own, self.permanent.other, self.keep, self.first.categories, int(reports))
+            found = several(
+                self.permanent.own,
+                self.permanent.other,
+                self.keep,
+                self.first.categories,
+                int(reports),
+            )
         return self.permanent.loss() if found is None else found
 
     def client(self, stored: str | None = None) -> Client:
@@ -194,10 +226,17 @@ class Repeated:
             return Client(self)
         client = Client.from_json(stored)
         if client.protocol != self:
-            parts = ("permanent", self.permanent, client.protocol.permanent), ("first", self.first, client.protocol.first)
+            parts = (
+                ("permanent", self.permanent, client.protocol.permanent),
+                ("first", self.first, client.protocol.first),
+            )
             other = "; ".join(f"{name}: {differences(a, b)}" for name, a, b in parts if a != b)
             rule = f"a client keeps its protocol ({other})"
-            raise InvalidInput("a stored client of another protocol", rule, "Use its own: Client.from_json(stored).")
+            raise InvalidInput(
+                "a stored client of another protocol",
+                rule,
+                "Use its own: Client.from_json(stored).",
+            )
         return client
 
     def memoise(self, values: Any) -> Reports:
@@ -207,7 +246,10 @@ class Repeated:
     def refresh(self, memory: Reports) -> Reports:
         """One round of fresh reports from the permanent answers of many persons."""
         expected(self.permanent, memory, "diary.memoise(values)")
-        return Reports(self.first, drawn(self, "refresh", memory.column, partial(self._refreshed, memory.column)))
+        return Reports(
+            self.first,
+            drawn(self, "refresh", memory.column, partial(self._refreshed, memory.column)),
+        )
 
     def _refreshed(self, answers: Column, source: Bits) -> Column:
         column = answers.copy()
@@ -217,13 +259,17 @@ class Repeated:
             flat, mask = column.reshape(-1), spare_mask(self.first.categories)
             for start in range(0, len(flat), 8 * CHUNK):
                 part = flat[start : start + 8 * CHUNK]
-                part ^= bernoulli_lanes((1 - self.keep) / 2, -(-len(part) // 8), source).view(np.uint8)[: len(part)]
+                part ^= bernoulli_lanes((1 - self.keep) / 2, -(-len(part) // 8), source).view(
+                    np.uint8
+                )[: len(part)]
             column &= mask
         else:
             for start in range(0, len(column), CHUNK):
                 part = column[start : start + CHUNK]
                 blind = uniform(self.first.categories, len(part), source)
-                column[start : start + CHUNK] = np.where(bernoulli(self.keep, len(part), source), part, blind)
+                column[start : start + CHUNK] = np.where(
+                    bernoulli(self.keep, len(part), source), part, blind
+                )
         return column
 
     def refresh_one(self, answer: int | bytes) -> int | bytes:
@@ -241,20 +287,27 @@ class Repeated:
                 fresh[j // 8] ^= 1 << j % 8
         return bytes(fresh)
 
-    def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
+    def estimate(
+        self, reports: Reports, confidence: Number = 0.95, *, population: bool = False
+    ) -> Frequencies:
         """The true shares behind the reports of one round, one from each person."""
         return self.first.estimate(reports, confidence, population=population)
 
     def to_json(self) -> str:
         """The exact stored form."""
-        parts = {"permanent": json.loads(self.permanent.to_json()), "first": json.loads(self.first.to_json())}
+        parts = {
+            "permanent": json.loads(self.permanent.to_json()),
+            "first": json.loads(self.first.to_json()),
+        }
         return json.dumps({"kind": "local.repeated", "v": 1, **parts})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` stored."""
         _, fields = json_form.load(text, {("local.repeated", 1): cls})
-        permanent, first = (protocol_from_json(json.dumps(fields.get(name))) for name in ("permanent", "first"))
+        permanent, first = (
+            protocol_from_json(json.dumps(fields.get(name))) for name in ("permanent", "first")
+        )
         return cls(permanent, first)  # type: ignore[arg-type]
 
 

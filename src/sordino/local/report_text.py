@@ -26,7 +26,10 @@ def share_lines(rows: Iterable[tuple[object, float, float, float]]) -> list[str]
     """A line for each name, share and interval; long names are cut."""
     shown = [(label(str(name)), share, low, high) for name, share, low, high in rows]
     width = max([_NARROWEST, *(text_width(row[0]) for row in shown)])
-    return [f"  {padded(name, width)} {share:8.4f}  [{low:.4f}, {high:.4f}]" for name, share, low, high in shown]
+    return [
+        f"  {padded(name, width)} {share:8.4f}  [{low:.4f}, {high:.4f}]"
+        for name, share, low, high in shown
+    ]
 
 
 def label(name: str) -> str:
@@ -37,7 +40,9 @@ def label(name: str) -> str:
 
 def is_column(values: Any) -> bool:
     """Whether values come one for each person: no text or bytes, no frame, no set, which drops equal ones."""
-    if isinstance(values, str | bytes | bytearray | Set | Mapping) or not hasattr(values, "__len__"):
+    if isinstance(values, str | bytes | bytearray | Set | Mapping) or not hasattr(
+        values, "__len__"
+    ):
         return False
     return len(getattr(values, "shape", (0,))) == 1
 
@@ -66,7 +71,11 @@ def differences(one: Any, two: Any) -> str:
             continue
         if name == "odds":
             left, right = epsilons(a, b)
-            found.append(f"epsilon {right} instead of {left}" if left != right else "an epsilon that differs a little")
+            found.append(
+                f"epsilon {right} instead of {left}"
+                if left != right
+                else "an epsilon that differs a little"
+            )
         elif name == "names":
             found += [] if one.categories != two.categories else [_names(a, b)]
         elif name == "categories":
@@ -78,7 +87,11 @@ def differences(one: Any, two: Any) -> str:
 
 def _names(one: tuple[str, ...] | None, two: tuple[str, ...] | None) -> str:
     if one is None or two is None:
-        return "categories with names instead of without" if one is None else "categories without names instead of with"
+        return (
+            "categories with names instead of without"
+            if one is None
+            else "categories without names instead of with"
+        )
     if sorted(one) == sorted(two):
         return "the same categories in another order"
     a, b = next(pair for pair in zip(one, two, strict=True) if pair[0] != pair[1])

@@ -20,7 +20,17 @@ from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
 from sordino.local.report_text import differences, is_column, one_line, several
 from sordino.privacy.exact import Number
 
-__all__ = ["COLUMN", "METADATA", "Reports", "Tally", "arrow_type", "columns", "expected", "same", "tally_batches"]
+__all__ = [
+    "COLUMN",
+    "METADATA",
+    "Reports",
+    "Tally",
+    "arrow_type",
+    "columns",
+    "expected",
+    "same",
+    "tally_batches",
+]
 
 METADATA = b"sordino.local"
 COLUMN = "report"
@@ -42,13 +52,21 @@ class Reports:
         column, width = self.column, self.protocol.width
         rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
         if not isinstance(column, np.ndarray) or isinstance(column, np.ma.MaskedArray):
-            raise InvalidInput(f"a {type(column).__name__}", rule, "Pass what randomize() returned, or use Reports.of.")
+            raise InvalidInput(
+                f"a {type(column).__name__}",
+                rule,
+                "Pass what randomize() returned, or use Reports.of.",
+            )
         if (
             not column.ndim
             or column.shape[1:] != ((width,) if width else ())
             or column.dtype != (np.uint8 if width else np.int64)
         ):
-            raise InvalidInput(f"{column.dtype} reports of shape {column.shape}", rule, "Pass what randomize() returned.")
+            raise InvalidInput(
+                f"{column.dtype} reports of shape {column.shape}",
+                rule,
+                "Pass what randomize() returned.",
+            )
         self.protocol.check(column)
         kept = column.view(np.ndarray)
         kept.setflags(write=False)
@@ -57,7 +75,11 @@ class Reports:
     @classmethod
     def of(cls, protocol: Protocol, reports: Iterable[int | bytes] | Column) -> Reports:
         """Reports that came one at a time, from `randomize_one`; also as a NumPy or Arrow array of them."""
-        if isinstance(reports, np.ndarray) and reports.dtype.kind in "iu" and not isinstance(reports, np.ma.MaskedArray):
+        if (
+            isinstance(reports, np.ndarray)
+            and reports.dtype.kind in "iu"
+            and not isinstance(reports, np.ma.MaskedArray)
+        ):
             fits = reports.dtype != np.uint64 or not (reports >= 2**63).any()
             if protocol.width or fits:
                 return cls(protocol, reports if protocol.width else reports.astype(np.int64))
@@ -100,7 +122,9 @@ class Reports:
             array = pa.FixedSizeBinaryArray.from_buffers(kind, len(self), [None, data])
         else:
             array = pa.array(self.column).cast(kind)
-        schema = pa.schema([pa.field(COLUMN, kind, nullable=False)], {METADATA: self.protocol.to_json().encode()})
+        schema = pa.schema(
+            [pa.field(COLUMN, kind, nullable=False)], {METADATA: self.protocol.to_json().encode()}
+        )
         return pa.table([array], schema=schema)
 
     @classmethod
@@ -121,13 +145,17 @@ class Reports:
         """A file that says itself by which protocol its reports were made."""
         import pyarrow.parquet as pq
 
-        rows = _GROUP_BYTES // (self.protocol.width or 8)  # small groups: what a reader must hold at once
+        rows = _GROUP_BYTES // (
+            self.protocol.width or 8
+        )  # small groups: what a reader must hold at once
         checked_path(path)
         try:
             pq.write_table(self.to_arrow(), path, row_group_size=rows)
         except OSError as error:
             rule = f"it cannot be written ({type(error).__name__})"
-            raise InvalidInput(str(path), rule, "Check that the folder exists and may be written to.") from None
+            raise InvalidInput(
+                str(path), rule, "Check that the folder exists and may be written to."
+            ) from None
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Reports:
@@ -162,8 +190,12 @@ class Tally:
         """The true shares, or the mean, of those who answered; or of the population they were drawn from."""
         checked_population(population)
         if self.answers == 0:
-            raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
-        return self.protocol.estimate_from_counts(self.answers, self.counts, confidence, population=population)
+            raise InvalidInput(
+                "no reports", "an empty collection says nothing", "Collect at least one report."
+            )
+        return self.protocol.estimate_from_counts(
+            self.answers, self.counts, confidence, population=population
+        )
 
 
 def tally_batches(protocol: Protocol, batches: Iterable[Column]) -> Tally:
@@ -180,7 +212,9 @@ def tally_batches(protocol: Protocol, batches: Iterable[Column]) -> Tally:
     if cells is not None:
         counts = protocol.supports_of_cells(cells)
     if not answers or counts is None:
-        raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
+        raise InvalidInput(
+            "no reports", "an empty collection says nothing", "Collect at least one report."
+        )
     return Tally(protocol, answers, counts)
 
 
@@ -199,7 +233,11 @@ def _numbers(column: Column) -> Column:
 
 
 def _whole(report: Any) -> bool:
-    return isinstance(report, int | np.integer) and not isinstance(report, bool) and bool(0 <= report < 2**63)
+    return (
+        isinstance(report, int | np.integer)
+        and not isinstance(report, bool)
+        and bool(0 <= report < 2**63)
+    )
 
 
 def _listed(reports: Any) -> list[Any]:
@@ -207,14 +245,18 @@ def _listed(reports: Any) -> list[Any]:
         reports = reports.to_pylist()
     if not (isinstance(reports, Iterator) or is_column(reports)):
         rule = "reports come as one list or one-dimensional array"
-        raise InvalidInput(f"a {type(reports).__name__}", rule, "Pass a list of what randomize_one() returned.")
+        raise InvalidInput(
+            f"a {type(reports).__name__}", rule, "Pass a list of what randomize_one() returned."
+        )
     return list(reports)
 
 
 def _alike(one: object, two: object) -> None:
     if type(two) is not type(one):
         rule = f"only {type(one).__name__} can be added to {type(one).__name__}"
-        raise InvalidInput(f"a {type(two).__name__}", rule, "Add what was collected by the same protocol.")
+        raise InvalidInput(
+            f"a {type(two).__name__}", rule, "Add what was collected by the same protocol."
+        )
 
 
 def _sum_from(nothing: Any, one: _Collection) -> _Collection:
@@ -232,7 +274,11 @@ def checked_path(path: Any) -> str:
             return text
     except (TypeError, AttributeError, UnicodeEncodeError):
         pass
-    raise InvalidInput(one_line(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
+    raise InvalidInput(
+        one_line(path),
+        "a file is named by its path",
+        'Pass a text such as "reports.parquet", or a Path.',
+    )
 
 
 @contextmanager
@@ -246,14 +292,20 @@ def parquet_file(path: Any) -> Iterator[Any]:
         with pq.ParquetFile(path) as file:
             yield file
     except (OSError, UnicodeError, pa.ArrowException) as error:
-        raise InvalidInput(str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path.") from None
+        raise InvalidInput(
+            str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path."
+        ) from None
 
 
-def expected(protocol: Protocol, reports: Any, source: str = "protocol.randomize(answers)") -> Reports:
+def expected(
+    protocol: Protocol, reports: Any, source: str = "protocol.randomize(answers)"
+) -> Reports:
     """Reports of this protocol; anything else is refused."""
     if not isinstance(reports, Reports):
         if isinstance(reports, Tally):
-            raise InvalidInput("a Tally", "reports are needed here, not their counts", "Use tally.estimate().")
+            raise InvalidInput(
+                "a Tally", "reports are needed here, not their counts", "Use tally.estimate()."
+            )
         rule = "reports are needed here, and true answers must be randomized first"
         hint = f"Pass {source}; a list of reports becomes Reports.of(protocol, reports)."
         raise InvalidInput(f"a {type(reports).__name__}", rule, hint)
@@ -266,7 +318,9 @@ def same(one: Protocol, two: Protocol, where: str | None = None) -> None:
     if one != two:
         rule = f"they cannot be counted together: {differences(one, two)}"
         hint = "Estimate each collection by its own protocol: epsilon, categories and their order must all be equal."
-        raise InvalidInput(f"reports of another protocol{f' in {where}' if where else ''}", rule, hint)
+        raise InvalidInput(
+            f"reports of another protocol{f' in {where}' if where else ''}", rule, hint
+        )
 
 
 def arrow_type(protocol: Protocol) -> Any:
@@ -276,7 +330,15 @@ def arrow_type(protocol: Protocol) -> Any:
     if protocol.width:
         return pa.binary(protocol.width)
     size = (protocol.limit - 1).bit_length()
-    return pa.uint8() if size <= 8 else pa.uint16() if size <= 16 else pa.uint32() if size <= 32 else pa.int64()
+    return (
+        pa.uint8()
+        if size <= 8
+        else pa.uint16()
+        if size <= 16
+        else pa.uint32()
+        if size <= 32
+        else pa.int64()
+    )
 
 
 def protocol_of(schema: Any, where: str) -> Protocol:
@@ -289,7 +351,9 @@ def protocol_of(schema: Any, where: str) -> Protocol:
     kind = schema.field(COLUMN).type
     if kind != arrow_type(protocol):
         rule = f"reports of {protocol!r} are a column of {arrow_type(protocol)}"
-        raise InvalidInput(f"{where} with {kind}", rule, "The file was changed; collect the reports again.")
+        raise InvalidInput(
+            f"{where} with {kind}", rule, "The file was changed; collect the reports again."
+        )
     return protocol
 
 
@@ -299,10 +363,14 @@ def columns(protocol: Protocol, chunk: Any) -> Column:
     if chunk is None or len(chunk) == 0:
         return np.empty((0, width), np.uint8) if width else np.empty(0, np.int64)
     if chunk.null_count:
-        raise InvalidInput("a missing report", "every row of a collection is a report", "Drop empty rows.")
+        raise InvalidInput(
+            "a missing report", "every row of a collection is a report", "Drop empty rows."
+        )
     if width:
         data = np.frombuffer(chunk.buffers()[1], np.uint8)
-        column: Column = data[chunk.offset * width : (chunk.offset + len(chunk)) * width].reshape(-1, width)
+        column: Column = data[chunk.offset * width : (chunk.offset + len(chunk)) * width].reshape(
+            -1, width
+        )
     else:
         column = chunk.to_numpy(zero_copy_only=False).astype(np.int64)
     protocol.check(column)

@@ -41,14 +41,20 @@ def shuffled(report: Any, persons: int) -> ShuffledLoss | ShuffledBinaryLoss:
     if isinstance(report, OneBitMean) or (isinstance(report, Direct) and report.categories == 2):
         return ShuffledBinaryLoss(report.odds, persons)
     if isinstance(report, Direct) and report.categories > 2:
-        return ShuffledLoss(report.odds, report.other, (report.categories - 2) * report.other, persons)
+        return ShuffledLoss(
+            report.odds, report.other, (report.categories - 2) * report.other, persons
+        )
     if isinstance(report, Repeated):
         rule = "what several rounds reveal is not the sum of what one round does"
-        raise InvalidInput(f"report={show(report)}", rule, "Pass its .first, for the only round that is shuffled.")
+        raise InvalidInput(
+            f"report={show(report)}", rule, "Pass its .first, for the only round that is shuffled."
+        )
     loss = report.loss() if isinstance(report, Frequency | HeavyHitters) else report
     if not isinstance(loss, Loss):
         hint = "Pass a protocol such as local.Direct.calibrated(...), or its .loss()."
-        raise InvalidInput(f"report={show(report)}", "a local protocol or the loss of one report is shuffled", hint)
+        raise InvalidInput(
+            f"report={show(report)}", "a local protocol or the loss of one report is shuffled", hint
+        )
     odds, distance = _odds_and_distance(loss)
     clone = min(distance / (odds - 1), 1 / (odds + 1))
     return ShuffledLoss(odds, clone, (1 - clone * (odds + 1)) / odds, persons)

@@ -50,14 +50,19 @@ def best_size(odds: Fraction, points: int, categories: int) -> int:
         return (p * (1 - p) + (categories - 1) * q * (1 - q)) / (p - q) ** 2
 
     near = int(points / (odds + 1))
-    return min({min(max(near + i, 1), points - 1) for i in range(-2, 4)}, key=lambda size: (total(size), size))
+    return min(
+        {min(max(near + i, 1), points - 1) for i in range(-2, 4)},
+        key=lambda size: (total(size), size),
+    )
 
 
 def checked_size(size: object, points: int) -> int:
     """The number of points that a reported set holds."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < points:
         rule = f"size must be a whole number from 1 to {points - 1}: the number of points in a reported set"
-        raise InvalidInput(f"size={show(size)}", rule, "Use .calibrated(epsilon=...), which finds the best.")
+        raise InvalidInput(
+            f"size={show(size)}", rule, "Use .calibrated(epsilon=...), which finds the best."
+        )
     return size
 
 
@@ -130,8 +135,13 @@ class Subset(Frequency):
     @cached_property
     def _sets(self) -> tuple[Indices, Indices]:
         """All sets with category 0, and all without it, as numbers whose bits are the members."""
-        without = [sum(1 << j for j in some) for some in combinations(range(1, self.categories), self.size)]
-        with_0 = [1 + sum(1 << j for j in some) for some in combinations(range(1, self.categories), self.size - 1)]
+        without = [
+            sum(1 << j for j in some) for some in combinations(range(1, self.categories), self.size)
+        ]
+        with_0 = [
+            1 + sum(1 << j for j in some)
+            for some in combinations(range(1, self.categories), self.size - 1)
+        ]
         return np.array(with_0, np.int64), np.array(without, np.int64)
 
     def _draw(self, true: Indices, source: Bits) -> Column:
@@ -141,7 +151,9 @@ class Subset(Frequency):
         with_0, without = self._sets
         # turning category 0 to the truth carries the sets with it, one to one
         sets = np.where(
-            inside, with_0[uniform(len(with_0), len(true), source)], without[uniform(len(without), len(true), source)]
+            inside,
+            with_0[uniform(len(with_0), len(true), source)],
+            without[uniform(len(without), len(true), source)],
         )
         turned = (sets << true | sets >> (self.categories - true)) & (1 << self.categories) - 1
         return turned.astype("<u2").view(np.uint8).reshape(-1, 2)[:, : self.width]
@@ -153,8 +165,12 @@ class Subset(Frequency):
         """
         words = len(true) * self.width // 8
         share = Fraction(self.size, self.categories)
-        parts = [bernoulli_lanes(share, min(CHUNK, words - i), source) for i in range(0, words, CHUNK)]
-        rows: Column = np.concatenate(parts).view(np.uint8).reshape(-1, self.width) & spare_mask(self.categories)
+        parts = [
+            bernoulli_lanes(share, min(CHUNK, words - i), source) for i in range(0, words, CHUNK)
+        ]
+        rows: Column = np.concatenate(parts).view(np.uint8).reshape(-1, self.width) & spare_mask(
+            self.categories
+        )
         put(rows, true, inside)
         need = self.size - np.bitwise_count(rows.view(np.uint64)).sum(1, dtype=np.int64)
         open_ = np.flatnonzero(need)
@@ -183,7 +199,11 @@ class Subset(Frequency):
         check_rows(column, self.categories)
         if column.size and (np.bitwise_count(column).sum(1, dtype=np.int64) != self.size).any():
             rule = f"every report of {self!r} holds {self.size} categories"
-            raise InvalidInput("a report of another size", rule, "These reports were damaged, or made by another protocol.")
+            raise InvalidInput(
+                "a report of another size",
+                rule,
+                "These reports were damaged, or made by another protocol.",
+            )
 
     def supports(self, column: Column) -> Counts:
         """How many sets hold each category."""

@@ -44,7 +44,11 @@ def check_rows(column: Column, categories: int) -> None:
     spare = ~spare_mask(categories)
     if spare.any() and (column[:, spare != 0] & spare[spare != 0]).any():
         rule = f"a report over {categories} categories has no bit behind the last one"
-        raise InvalidInput("a report with more bits", rule, "These reports were damaged, or made by another protocol.")
+        raise InvalidInput(
+            "a report with more bits",
+            rule,
+            "These reports were damaged, or made by another protocol.",
+        )
 
 
 def put(rows: Column, places: Indices, ones: Column) -> None:
@@ -58,15 +62,21 @@ def bit_sums(rows: Column, categories: int) -> Counts:
     """How many rows have each bit, by adding rows as binary numbers in parallel, half of them to the other half."""
     words = np.ascontiguousarray(rows).view(np.uint64) if rows.shape[1] % 8 == 0 else None
     if words is None:
-        return np.asarray(np.unpackbits(rows, axis=1, bitorder="little", count=categories).sum(0, dtype=np.int64))
+        return np.asarray(
+            np.unpackbits(rows, axis=1, bitorder="little", count=categories).sum(0, dtype=np.int64)
+        )
     size = 1 << max(3, (_BLOCK_BYTES // (8 * words.shape[1])).bit_length() - 1)
     total = np.zeros(64 * words.shape[1], np.int64)
     for start in range(0, len(words), size):
         block = words[start : start + size]
         if len(block) < size:
-            block = np.concatenate([block, np.zeros((size - len(block), words.shape[1]), np.uint64)])
+            block = np.concatenate(
+                [block, np.zeros((size - len(block), words.shape[1]), np.uint64)]
+            )
         for digit, plane in enumerate(_add_rows(block)):
-            total += np.unpackbits(plane.view(np.uint8), bitorder="little").astype(np.int64) << digit
+            total += (
+                np.unpackbits(plane.view(np.uint8), bitorder="little").astype(np.int64) << digit
+            )
     return total[:categories]
 
 
@@ -148,7 +158,9 @@ class Unary(Frequency):
     def _draw(self, true: Indices, source: Bits) -> Column:
         size = len(true) * self.width
         lanes = bernoulli_lanes(self.other, -(-size // 8), source)
-        rows: Column = lanes.view(np.uint8)[:size].reshape(len(true), self.width) & spare_mask(self.categories)
+        rows: Column = lanes.view(np.uint8)[:size].reshape(len(true), self.width) & spare_mask(
+            self.categories
+        )
         coins = bernoulli_lanes(self.own, -(-len(true) // 64), source).view(np.uint8)
         put(rows, true, np.unpackbits(coins, count=len(true)))
         return rows

@@ -62,10 +62,14 @@ class AboveThreshold(SingleUse):
     ) -> None:
         super().__init__()
         self.epsilon = positive("epsilon", epsilon).lower
-        self.sensitivity = positive("sensitivity", sensitivity, "It is how far one person can move a value.").upper
+        self.sensitivity = positive(
+            "sensitivity", sensitivity, "It is how far one person can move a value."
+        ).upper
         self.step = decimal_reading("step", step)
         if self.step <= 0:
-            raise InvalidInput(f"step={show(step)}", "step must be greater than zero", "Pass a positive number.")
+            raise InvalidInput(
+                f"step={show(step)}", "step must be greater than zero", "Pass a positive number."
+            )
         if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST:
             rule = "the number of positive answers must be a whole number, at least 1"
             raise InvalidInput(f"most={show(most)}", rule, "Pass 1 to stop at the first.")
@@ -76,7 +80,10 @@ class AboveThreshold(SingleUse):
         self._lattice = Lattice(self.step)
         self.threshold = self._steps("the threshold", threshold, False) * self.step
         first, second = _scales(self.usable_epsilon, self.sensitivity, most, monotone)
-        self.threshold_noise, self.question_noise = Laplace(first, self.step), Laplace(second, self.step)
+        self.threshold_noise, self.question_noise = (
+            Laplace(first, self.step),
+            Laplace(second, self.step),
+        )
         self._left, self._lock = most, threading.Lock()
         self.__secret: int | None = None
 
@@ -126,7 +133,11 @@ class AboveThreshold(SingleUse):
         steps = self._steps("the value", value, round_to_lattice)
         with self._lock:
             if self._left == 0:
-                answers = "positive answer was" if self.most == 1 else f"{self.most} positive answers were"
+                answers = (
+                    "positive answer was"
+                    if self.most == 1
+                    else f"{self.most} positive answers were"
+                )
                 hint = f"The allowed {answers} given; a new AboveThreshold costs epsilon again."
                 raise BudgetExceeded("one more positive answer", "none", hint)
             positive_answer = drawn(self, "ask", steps, partial(self._reaches, steps))
@@ -145,15 +156,26 @@ class AboveThreshold(SingleUse):
         Half of what may fail is given to the noise on the threshold, half to that on the values.
         """
         if isinstance(questions, bool) or not isinstance(questions, int) or questions < 1:
-            raise InvalidInput(f"questions={show(questions)}", "there must be at least one question", "Pass how many.")
+            raise InvalidInput(
+                f"questions={show(questions)}",
+                "there must be at least one question",
+                "Pass how many.",
+            )
         alpha = 1 - open_unit("confidence", confidence).upper
-        widths = self.threshold_noise.interval(1 - alpha / 2), self.question_noise.interval(1 - alpha / (2 * questions))
+        widths = (
+            self.threshold_noise.interval(1 - alpha / 2),
+            self.question_noise.interval(1 - alpha / (2 * questions)),
+        )
         return float(sum(widths))
 
     def _steps(self, name: str, value: Any, rounding: bool) -> int:
         steps = self._lattice.steps(value, round_to_lattice=rounding)
         if not isinstance(steps, int):
-            raise InvalidInput(f"a {type(value).__name__}", f"{name} must be one number", "Ask one question at a time.")
+            raise InvalidInput(
+                f"a {type(value).__name__}",
+                f"{name} must be one number",
+                "Ask one question at a time.",
+            )
         return steps
 
     def __repr__(self) -> str:
@@ -175,7 +197,9 @@ def _coin(epsilon: Fraction) -> tuple[FiniteLoss, Fraction]:
     return coin.loss(), usable
 
 
-def _scales(epsilon: Fraction, sensitivity: Fraction, most: int, monotone: bool) -> tuple[Fraction, Fraction]:
+def _scales(
+    epsilon: Fraction, sensitivity: Fraction, most: int, monotone: bool
+) -> tuple[Fraction, Fraction]:
     """The scales of the noise on the threshold and on the values; the split is about Lyu's, 1 : (2 most)^(2/3)."""
     times = most if monotone else 2 * most
     ratio = Fraction(round(times ** (2 / 3) * 2**20), 2**20)

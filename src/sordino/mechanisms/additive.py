@@ -36,7 +36,9 @@ Whole: TypeAlias = int | np.integer[Any]
 def _positive(name: str, value: Any) -> Fraction:
     exact = decimal_reading(name, value)
     if exact <= 0:
-        raise InvalidInput(f"{name}={show(value)}", f"{name} must be greater than zero", "Pass a positive number.")
+        raise InvalidInput(
+            f"{name}={show(value)}", f"{name} must be greater than zero", "Pass a positive number."
+        )
     return exact
 
 
@@ -141,11 +143,19 @@ class Additive(ABC):
 
     def pmf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
         """P[the released integer is k], in steps, when the true one is `value`; to the last bit of a float."""
-        return self._law(k, value, lambda k, value: self._noise.pmf_ball(self._offset(k, value)) if self._on(k) else arb(0))
+        return self._law(
+            k,
+            value,
+            lambda k, value: (
+                self._noise.pmf_ball(self._offset(k, value)) if self._on(k) else arb(0)
+            ),
+        )
 
     def cdf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
         """P[the released integer is at most k], in steps, when the true one is `value`."""
-        return self._law(k, value, lambda k, value: self._noise.tail_ball(-self._offset(k, value) - 1))
+        return self._law(
+            k, value, lambda k, value: self._noise.tail_ball(-self._offset(k, value) - 1)
+        )
 
     def _on(self, k: int) -> bool:
         """Whether a number of steps can be released."""
@@ -157,14 +167,18 @@ class Additive(ABC):
 
     def _law(self, k: Any, value: Whole, probability: Any) -> Any:
         if isinstance(k, list | np.ndarray):
-            return np.array([self._law(j, value, probability) for j in np.asarray(k, object).ravel()]).reshape(np.shape(k))
+            return np.array(
+                [self._law(j, value, probability) for j in np.asarray(k, object).ravel()]
+            ).reshape(np.shape(k))
         released, true = _whole("k", k), _whole("value", value)
         law: arb = certified(lambda: probability(released, true))
         return float(law.mid())
 
     def to_json(self) -> str:
         """The exact stored form."""
-        return json_form.dump(type(self).__name__.lower(), 1, {"scale": self.scale, "step": self.step})
+        return json_form.dump(
+            type(self).__name__.lower(), 1, {"scale": self.scale, "step": self.step}
+        )
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:

@@ -42,7 +42,9 @@ class SecureBits:
 
     def __init__(self) -> None:
         self._zeros = memoryview(bytes(8 * CHUNK))
-        self._room = bytearray(8 * CHUNK + _BLOCK)  # the cipher wants a block to spare behind its output
+        self._room = bytearray(
+            8 * CHUNK + _BLOCK
+        )  # the cipher wants a block to spare behind its output
         self._chunk = np.frombuffer(self._room, np.int64, CHUNK)
         self._rekey()
 
@@ -67,7 +69,9 @@ class SecureBits:
 
     def _fill(self, room: bytearray, count: int) -> None:
         size = 8 * count
-        if self._left < size or self._process != os.getpid():  # the latter: a fork that bypassed Python's hooks
+        if (
+            self._left < size or self._process != os.getpid()
+        ):  # the latter: a fork that bypassed Python's hooks
             self._rekey()
         self._left -= size
         self._stream.update_into(self._zeros[:size], room)

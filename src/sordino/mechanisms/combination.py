@@ -30,7 +30,18 @@ MOST = 10
 _GAP = {3: 2**-10, 4: 2**-10, 5: 2**-8, 6: 2**-7, 7: 2**-6, 8: 2**-5.75, 9: 2**-5.5, 10: 2**-5.25}
 """By the number of parts: scales closer than this, in logarithms, are moved apart before partial fractions are taken."""
 _STEPS = 40
-_DOUBT = {1: 1e-13, 2: 1e-12, 3: 1e-7, 4: 1e-5, 5: 1e-5, 6: 1e-5, 7: 1e-5, 8: 1e-5, 9: 1e-5, 10: 1e-5}
+_DOUBT = {
+    1: 1e-13,
+    2: 1e-12,
+    3: 1e-7,
+    4: 1e-5,
+    5: 1e-5,
+    6: 1e-5,
+    7: 1e-5,
+    8: 1e-5,
+    9: 1e-5,
+    10: 1e-5,
+}
 """By the number of parts, more than the relative error of a tail probability in floats (combination.md)."""
 
 
@@ -58,7 +69,9 @@ class Noise:
             return np.zeros(np.shape(coefficients)[:-1])
         c = np.asarray(coefficients, np.float64)
         rounding = np.abs(c).sum(axis=-1) * self.rounding
-        return np.asarray(_spread(self.scale) * reach(self.family, c, confidence) + rounding, np.float64)
+        return np.asarray(
+            _spread(self.scale) * reach(self.family, c, confidence) + rounding, np.float64
+        )
 
 
 EXACT = Noise(None)
@@ -66,7 +79,12 @@ EXACT = Noise(None)
 
 
 def half_width(
-    family: Family, scale: float | Fraction, coefficients: npt.ArrayLike, confidence: Number, *, rounding: float = 0.5
+    family: Family,
+    scale: float | Fraction,
+    coefficients: npt.ArrayLike,
+    confidence: Number,
+    *,
+    rounding: float = 0.5,
 ) -> Floats:
     """A q with P[|sum of coefficient * noise| <= q] >= confidence, for each vector along the last axis.
 
@@ -104,7 +122,11 @@ def _alpha(confidence: Number) -> float:
 @lru_cache(maxsize=1024, typed=True)
 def _spread(scale: float | Fraction) -> float:
     if not 0 < scale < math.inf:
-        raise InvalidInput(f"scale={scale}", "the scale must be positive and finite", "Noise without a scale is `EXACT`.")
+        raise InvalidInput(
+            f"scale={scale}",
+            "the scale must be positive and finite",
+            "Noise without a scale is `EXACT`.",
+        )
     return float_upper(Fraction(scale))
 
 
@@ -117,7 +139,9 @@ def reach(family: Family, coefficients: npt.ArrayLike, confidence: Number) -> Fl
 
         largest = c.max(axis=-1)
         with np.errstate(invalid="ignore"):
-            length = largest * np.sqrt(np.square(c / np.where(largest > 0, largest, 1.0)[..., None]).sum(axis=-1))
+            length = largest * np.sqrt(
+                np.square(c / np.where(largest > 0, largest, 1.0)[..., None]).sum(axis=-1)
+            )
         return np.asarray(length * (-ndtri(alpha / 2) * (1 + _DOUBT[1])), np.float64)
     return _laplace(c, alpha)
 
@@ -128,7 +152,9 @@ def _laplace(c: Floats, alpha: float) -> Floats:
     used = (flat > 0).sum(axis=-1)
     if used.size and used.max() > MOST:
         hint = "Combine fewer noisy numbers."
-        raise InvalidInput(f"{used.max()} coefficients", f"at most {MOST} Laplace noises can be combined", hint)
+        raise InvalidInput(
+            f"{used.max()} coefficients", f"at most {MOST} Laplace noises can be combined", hint
+        )
     out = np.zeros(len(flat))
     for d in range(1, int(used.max(initial=0)) + 1):
         rows = np.flatnonzero(used == d)
@@ -189,7 +215,9 @@ class _Several:
     def __init__(self, scales: Floats) -> None:
         square, self.weights = np.square(scales), np.ones_like(scales)
         for j in range(scales.shape[1]):
-            apart = (scales[:, j, None] - scales) * (scales[:, j, None] + scales)  # nothing cancels after the first
+            apart = (scales[:, j, None] - scales) * (
+                scales[:, j, None] + scales
+            )  # nothing cancels after the first
             apart[:, j] = 1.0
             factors = square[:, j, None] / apart
             factors[:, j] = 1.0
@@ -213,8 +241,12 @@ def _apart(scales: Floats) -> Floats:
     """
     count = scales.shape[1]
     slant = np.arange(count) * _GAP[count]
-    sums = np.concatenate([np.zeros((len(scales), 1)), np.cumsum(np.log(scales) + slant, axis=1)], axis=1)
+    sums = np.concatenate(
+        [np.zeros((len(scales), 1)), np.cumsum(np.log(scales) + slant, axis=1)], axis=1
+    )
     first, last = np.arange(count)[:, None], np.arange(count)[None, :]
     mean = (sums[:, last + 1] - sums[:, first]) / np.maximum(last - first + 1, 1)
     level = [mean[:, : j + 1, j:].min(axis=1).max(axis=1) for j in range(count)]
-    return np.asarray(np.exp(np.stack(level, axis=1) - slant) * (1 + 1e-12), np.float64)  # no rounding makes it smaller
+    return np.asarray(
+        np.exp(np.stack(level, axis=1) - slant) * (1 + 1e-12), np.float64
+    )  # no rounding makes it smaller

@@ -36,7 +36,9 @@ _MASK = np.int64(INT64 - 1)
 _NEVER = 800
 
 
-def draw(sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_refine: bool = False) -> int:
+def draw(
+    sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_refine: bool = False
+) -> int:
     """The place of one candidate, drawn with probability proportional to size * exp(-rate * distance).
 
     Sizes are whole and at least 1, below 2^63; distances are whole, at least 0 and of any size; the rate is at least
@@ -67,26 +69,38 @@ class Wheel:
             return 0
         word = bits.word()
         place = None if always_refine or self._floats is None else _place(word, *self._floats)
-        return _refine(word, self._sizes.tolist(), self._gaps.tolist(), self._rate, bits) if place is None else place
+        return (
+            _refine(word, self._sizes.tolist(), self._gaps.tolist(), self._rate, bits)
+            if place is None
+            else place
+        )
 
 
 def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
     """As int64, or as Python integers where one does not fit."""
     array = np.asarray(values)
-    if array.size and array.dtype.kind == "f":  # lists that hold integers on both sides of 2^63 arrive as floats
+    if (
+        array.size and array.dtype.kind == "f"
+    ):  # lists that hold integers on both sides of 2^63 arrive as floats
         array = np.array(values, object)
     if array.ndim != 1 or not array.size or (array.dtype.kind not in "iuO"):
-        raise InvalidInput(name, f"{name} must be a flat list of whole numbers, and not empty", "Pass integers.")
+        raise InvalidInput(
+            name, f"{name} must be a flat list of whole numbers, and not empty", "Pass integers."
+        )
     if array.dtype == object and not all(isinstance(x, int) for x in array):
         raise InvalidInput(name, f"{name} must be whole numbers", "Pass integers.")
     if array.min() < least:
-        raise InvalidInput(name, f"{name} must be at least {least}", "Leave out candidates that cannot be chosen.")
+        raise InvalidInput(
+            name, f"{name} must be at least {least}", "Leave out candidates that cannot be chosen."
+        )
     if array.dtype != np.int64:
         array = array.astype(np.int64 if int(array.max()) < INT64 else object)
     return array
 
 
-def _decide(word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> int | None:
+def _decide(
+    word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float
+) -> int | None:
     """The draw that starts with `word` if floats can decide it."""
     return _place(word, *_weights(sizes, gaps, rate))
 
@@ -94,10 +108,14 @@ def _decide(word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rat
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-def _weights(sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> tuple[_Floats, _Floats]:
+def _weights(
+    sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float
+) -> tuple[_Floats, _Floats]:
     """The weights in floats, and the ends of blocks of them."""
     if gaps.dtype == object:
-        gaps = np.minimum(gaps, 2**100 if rate >= 1 else 2**1000)  # still never, and the product stays a float
+        gaps = np.minimum(
+            gaps, 2**100 if rate >= 1 else 2**1000
+        )  # still never, and the product stays a float
     weights = gaps.astype(np.float64)
     weights *= -rate
     np.exp(weights, out=weights)
@@ -168,7 +186,9 @@ def happens(exponent: Fraction, bits: Bits) -> bool:
     return is_below(word, 64, lambda: ball(-exponent).exp(), bits)
 
 
-def happen(gaps: npt.NDArray[Any], rate: Fraction, bits: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
+def happen(
+    gaps: npt.NDArray[Any], rate: Fraction, bits: Bits, *, always_refine: bool = False
+) -> npt.NDArray[np.bool_]:
     """Independent events of probability exp(-rate * gap), one for each whole gap >= 0 (noisy_max.md, Theorem 1)."""
     events = np.ones(len(gaps), bool)
     fast = not always_refine and _FAST_RATES[0] <= rate <= _FAST_RATES[1]

@@ -54,9 +54,15 @@ class Gaussian(Additive):
         Privacy: (epsilon, delta)-differentially private for values within L2 distance `sensitivity`; the scale is
         rounded up until ball arithmetic certifies it. Source: Balle and Wang (2018), Theorem 8.
         """
-        s = positive("sensitivity", sensitivity, "It is how far one person can move the values, in L2 distance.")
+        s = positive(
+            "sensitivity",
+            sensitivity,
+            "It is how far one person can move the values, in L2 distance.",
+        )
         e = positive("epsilon", epsilon)
-        d = open_unit("delta", delta, "Pass a small probability such as 1e-6; for delta=0 use Laplace.")
+        d = open_unit(
+            "delta", delta, "Pass a small probability such as 1e-6; for delta=0 use Laplace."
+        )
         if method == "exact":
             return cls._for(s.upper, s.upper / largest_mu(e.lower, d.lower), step)
         if method == "classic":
@@ -73,7 +79,13 @@ def _classic_ratio(epsilon: Bounds, delta: Bounds) -> Fraction:
     """sqrt(2 log(2/delta))/epsilon, rounded up."""
     hint = 'Use method="exact", which holds for every epsilon and delta and adds less noise.'
     if epsilon.upper > 1:
-        raise InvalidInput(f"epsilon={float(epsilon.upper)!r}", "the classic proof ends at epsilon = 1", hint)
+        raise InvalidInput(
+            f"epsilon={float(epsilon.upper)!r}", "the classic proof ends at epsilon = 1", hint
+        )
     if delta.upper > Fraction(1, 2):
-        raise InvalidInput(f"delta={float(delta.upper)!r}", "the classic proof ends at delta = 1/2", hint)
-    return Fraction(upper(certified(lambda: (2 * ball(2 / delta.lower).log()).sqrt()))) / epsilon.lower
+        raise InvalidInput(
+            f"delta={float(delta.upper)!r}", "the classic proof ends at delta = 1/2", hint
+        )
+    return (
+        Fraction(upper(certified(lambda: (2 * ball(2 / delta.lower).log()).sqrt()))) / epsilon.lower
+    )

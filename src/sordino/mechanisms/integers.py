@@ -20,7 +20,9 @@ def fits_int64(value: int) -> bool:
 
 def narrow(values: list[int]) -> npt.NDArray[Any]:
     """The integers, of which there is at least one, as int64 if all of them fit."""
-    return np.array(values, np.int64 if fits_int64(min(values)) and fits_int64(max(values)) else object)
+    return np.array(
+        values, np.int64 if fits_int64(min(values)) and fits_int64(max(values)) else object
+    )
 
 
 def span(values: npt.NDArray[Any]) -> int:

@@ -42,17 +42,36 @@ class IntervalDraw:
 
     def __post_init__(self) -> None:
         shapes = {self.lows.shape, self.highs.shape, self.penalties.shape}
-        if len(shapes) > 1 or self.lows.ndim != 1 or not self.lows.size or (self.lows > self.highs).any():
+        if (
+            len(shapes) > 1
+            or self.lows.ndim != 1
+            or not self.lows.size
+            or (self.lows > self.highs).any()
+        ):
             rule = "each candidate has one low end, one high end not below it, and one penalty"
-            raise InvalidInput(f"{self.lows.size} lows, {self.highs.size} highs", rule, "Pass flat arrays of one length.")
+            raise InvalidInput(
+                f"{self.lows.size} lows, {self.highs.size} highs",
+                rule,
+                "Pass flat arrays of one length.",
+            )
         if self.rate <= 0:
-            raise InvalidInput(f"rate={show(self.rate)}", "a rate must be greater than zero", "Pass epsilon / weight.")
+            raise InvalidInput(
+                f"rate={show(self.rate)}",
+                "a rate must be greater than zero",
+                "Pass epsilon / weight.",
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IntervalDraw):
             return NotImplemented
-        pairs = ((self.lows, other.lows), (self.highs, other.highs), (self.penalties, other.penalties))
-        return self.rate == other.rate and all(np.array_equal(one, another) for one, another in pairs)
+        pairs = (
+            (self.lows, other.lows),
+            (self.highs, other.highs),
+            (self.penalties, other.penalties),
+        )
+        return self.rate == other.rate and all(
+            np.array_equal(one, another) for one, another in pairs
+        )
 
     def __hash__(self) -> int:
         return hash((self.rate, len(self.lows)))
@@ -66,7 +85,9 @@ class IntervalDraw:
         return self.rate
 
 
-def draw_interval(told: IntervalDraw, places: Whole, weights: Whole, bits: Bits | None = None) -> int:
+def draw_interval(
+    told: IntervalDraw, places: Whole, weights: Whole, bits: Bits | None = None
+) -> int:
     """Which candidate is drawn, from the weights (0 or more) at sorted, different places.
 
     Privacy: (whole_rate * w)-differentially private where neighbours differ by at most w units of weight in total.
@@ -75,7 +96,9 @@ def draw_interval(told: IntervalDraw, places: Whole, weights: Whole, bits: Bits 
     def chosen(source: Bits) -> int:
         lost = outside(told, places, weights)
         distances = FINENESS * lost.astype(object) + (told.penalties - told.penalties.min())
-        return draw(np.ones(len(lost), np.int64), _short(distances), told.rate / FINENESS, bits or source)
+        return draw(
+            np.ones(len(lost), np.int64), _short(distances), told.rate / FINENESS, bits or source
+        )
 
     return drawn(told, "draw_interval", (places, weights), chosen)
 
@@ -83,7 +106,10 @@ def draw_interval(told: IntervalDraw, places: Whole, weights: Whole, bits: Bits 
 def outside(told: IntervalDraw, places: Whole, weights: Whole) -> Whole:
     """The weight that lies outside of each candidate."""
     below = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights, dtype=np.int64)])
-    inside = below[np.searchsorted(places, told.highs, "right")] - below[np.searchsorted(places, told.lows, "left")]
+    inside = (
+        below[np.searchsorted(places, told.highs, "right")]
+        - below[np.searchsorted(places, told.lows, "left")]
+    )
     return np.asarray(below[-1] - inside, np.int64)
 
 

@@ -63,11 +63,20 @@ class KeySelection:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon).lower)
-        object.__setattr__(self, "delta", open_unit("delta", self.delta, "Pass a small number such as 1e-6.").lower)
+        object.__setattr__(
+            self, "delta", open_unit("delta", self.delta, "Pass a small number such as 1e-6.").lower
+        )
         whole = all(isinstance(n, int) and not isinstance(n, bool) for n in (self.l1, self.linf))
         if not whole or not 1 <= self.linf <= self.l1:
-            value, rule = f"l1={show(self.l1)}, linf={show(self.linf)}", "these must be whole numbers with 1 <= linf <= l1"
-            raise InvalidInput(value, rule, "They say how far one person moves all weights, and the weight of one key.")
+            value, rule = (
+                f"l1={show(self.l1)}, linf={show(self.linf)}",
+                "these must be whole numbers with 1 <= linf <= l1",
+            )
+            raise InvalidInput(
+                value,
+                rule,
+                "They say how far one person moves all weights, and the weight of one key.",
+            )
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, delta: Number, l1: int, linf: int) -> Self:
@@ -114,7 +123,9 @@ class KeySelection:
 
         def last_above() -> arb:
             c = self._factor()
-            return ((1 - self._rising(self._turn) + c) / (ball(level) + c)).log() / ball(self.unit_epsilon)
+            return ((1 - self._rising(self._turn) + c) / (ball(level) + c)).log() / ball(
+                self.unit_epsilon
+            )
 
         return max(0, _floor(last_above) + 1)
 
@@ -137,7 +148,9 @@ class KeySelection:
         checked = _weights(weights)
         return drawn(self, "select", checked, partial(self._select, checked))
 
-    def _select(self, weights: npt.NDArray[np.int64], source: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
+    def _select(
+        self, weights: npt.NDArray[np.int64], source: Bits, *, always_refine: bool = False
+    ) -> npt.NDArray[np.bool_]:
         published = np.empty(len(weights), bool)
         fast = self._fast and not always_refine
         for start in range(0, len(weights), CHUNK):
@@ -173,7 +186,11 @@ class KeySelection:
     def _fast(self) -> bool:
         """Whether Lemma 3 holds for every weight."""
         _, log_c, _, _ = self._floats
-        return abs(log_c) <= _FAST and self.unit_epsilon * self._turn <= _FAST and self.unit_epsilon >= Fraction(1, 2**900)
+        return (
+            abs(log_c) <= _FAST
+            and self.unit_epsilon * self._turn <= _FAST
+            and self.unit_epsilon >= Fraction(1, 2**900)
+        )
 
     def _float_probabilities(self, weights: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """pi in floats; -1 and 2 where it is exactly 0 and 1, so that nothing is doubtful there."""
@@ -199,7 +216,12 @@ def _weights(weights: Any) -> npt.NDArray[np.int64]:
     array = np.asarray(weights)
     if array.size == 0:
         return np.empty(0, np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or int(array.max()) >= INT64:
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iu"
+        or array.min() < 0
+        or int(array.max()) >= INT64
+    ):
         rule = "weights must be a flat list of whole numbers, at least 0 and below 2^63"
         raise InvalidInput(f"weights of dtype {array.dtype}", rule, "Pass one weight for each key.")
     return array.astype(np.int64, copy=False)
@@ -211,7 +233,9 @@ def _floor(compute: Callable[[], arb]) -> int:
     while True:
         with working(size):
             value = compute()
-            whole = (value if size < _MOST_BITS else value + ball(Fraction(1, 2))).floor().unique_fmpz()
+            whole = (
+                (value if size < _MOST_BITS else value + ball(Fraction(1, 2))).floor().unique_fmpz()
+            )
         if whole is not None:
             return int(whole)
         size *= 2

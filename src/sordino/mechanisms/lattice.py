@@ -42,9 +42,13 @@ class Lattice:
         if isinstance(value, list | tuple):
             _refuse_empty(len(value))
             return [self._one(x, round_to_lattice, f"element {i}") for i, x in enumerate(value)]
-        if hasattr(value, "mask") and not callable(value.mask):  # a pandas column has a method of this name
+        if hasattr(value, "mask") and not callable(
+            value.mask
+        ):  # a pandas column has a method of this name
             hint = "Fill the masked places with public values first."
-            raise InvalidInput(f"a {type(value).__name__}", "a masked array has no definite values", hint)
+            raise InvalidInput(
+                f"a {type(value).__name__}", "a masked array has no definite values", hint
+            )
         if hasattr(value, "__array__"):
             return self._array(np.asarray(value), round_to_lattice)
         hint = "Pass a number, a list of numbers or a NumPy array."
@@ -59,15 +63,23 @@ class Lattice:
         if self.step == 1:
             return steps
         n, d = self.step.numerator, self.step.denominator
-        small = steps.dtype != object and max(span(steps), 1) * n < (INT64 if d == 1 else 2**53) and d < 2**53
+        small = (
+            steps.dtype != object
+            and max(span(steps), 1) * n < (INT64 if d == 1 else 2**53)
+            and d < 2**53
+        )
         if small:  # exact products, and one correctly rounded division
             return steps * n if d == 1 else (steps * n) / d
-        return np.array([self._value(k) for k in steps.ravel().tolist()], object if d == 1 else float).reshape(steps.shape)
+        return np.array(
+            [self._value(k) for k in steps.ravel().tolist()], object if d == 1 else float
+        ).reshape(steps.shape)
 
     def _value(self, k: int) -> int | float:
         n, d = self.step.numerator, self.step.denominator
         try:
-            return k * n if d == 1 else (k * n) / d  # Python rounds the quotient of integers correctly
+            return (
+                k * n if d == 1 else (k * n) / d
+            )  # Python rounds the quotient of integers correctly
         except OverflowError:
             return math.inf if k > 0 else -math.inf
 
@@ -75,12 +87,18 @@ class Lattice:
     def _plain(self) -> float:
         """Below this magnitude k * numerator is exact in floats and floats are less than half a step apart."""
         n, d = self.step.numerator, self.step.denominator
-        return float_lower(min(Fraction(2**51), Fraction(2**52, n)) * self.step) if max(n, d) < 2**52 else 0.0
+        return (
+            float_lower(min(Fraction(2**51), Fraction(2**52, n)) * self.step)
+            if max(n, d) < 2**52
+            else 0.0
+        )
 
     def _one(self, value: Any, rounding: bool, where: str) -> int:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
             hint = "Pass ints, floats, Fractions or Decimals."
-            raise InvalidInput(show(value), f"{where} must be a number, not {type(value).__name__}", hint)
+            raise InvalidInput(
+                show(value), f"{where} must be a number, not {type(value).__name__}", hint
+            )
         if self.step == 1 and isinstance(value, Integral):
             return int(value)
         if not is_finite(value):
@@ -88,7 +106,9 @@ class Lattice:
             raise InvalidInput(show(value), f"{where} must be finite", hint)
         if isinstance(value, float) and abs(value) < self._plain:
             k = round(value * self.step.denominator / self.step.numerator)
-            if self._value(k) == value:  # 0.29 is the lattice point 29/100: no other float is nearer to it
+            if (
+                self._value(k) == value
+            ):  # 0.29 is the lattice point 29/100: no other float is nearer to it
                 return k
         exact = exact_binary(value) / self.step
         if rounding or exact.denominator == 1:
@@ -104,7 +124,9 @@ class Lattice:
             raise InvalidInput(show(value), rule, "Convert it to integers or floats.")
         steps = self._vectorised(value, rounding)
         if steps is None:
-            flat = [self._one(x, rounding, f"element {i}") for i, x in enumerate(value.ravel().tolist())]
+            flat = [
+                self._one(x, rounding, f"element {i}") for i, x in enumerate(value.ravel().tolist())
+            ]
             steps = narrow(flat).reshape(value.shape)
         return steps
 
@@ -119,7 +141,12 @@ class Lattice:
                 return steps
             steps, rest = np.divmod(steps * d, n)
             return None if rest.any() else steps
-        if value.dtype.kind == "O" or value.itemsize > 8 or not np.isfinite(value).all() or span(value) >= self._plain:
+        if (
+            value.dtype.kind == "O"
+            or value.itemsize > 8
+            or not np.isfinite(value).all()
+            or span(value) >= self._plain
+        ):
             return None
         x = value.astype(np.float64)
         ratio = x * d / n
@@ -132,7 +159,9 @@ class Lattice:
         if not rounding:
             return None
         steps = nearest.astype(np.int64)
-        if n != 1 or d & (d - 1):  # two roundings move ratio by less than 2^-51 of it; near a half, look again exactly
+        if n != 1 or d & (
+            d - 1
+        ):  # two roundings move ratio by less than 2^-51 of it; near a half, look again exactly
             for i in np.argwhere(off & (np.abs(part - 0.5) <= (np.abs(ratio) + 1) * 2.0**-50)):
                 steps[tuple(i)] = self._one(x[tuple(i)].item(), rounding, "an element")
         return steps
@@ -148,9 +177,13 @@ def add(steps: Steps, noise: Array) -> Steps:
     if steps.dtype != object and noise.dtype != object and span(steps) + span(noise) < INT64:
         noise += steps
         return noise
-    return narrow((steps.astype(object) + noise.astype(object)).ravel().tolist()).reshape(steps.shape)
+    return narrow((steps.astype(object) + noise.astype(object)).ravel().tolist()).reshape(
+        steps.shape
+    )
 
 
 def _refuse_empty(size: int) -> None:
     if size == 0:
-        raise InvalidInput("no values", "there must be something to release", "Pass at least one number.")
+        raise InvalidInput(
+            "no values", "there must be something to release", "Pass at least one number."
+        )

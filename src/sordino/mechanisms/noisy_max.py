@@ -74,17 +74,28 @@ class NoisyMax:
     step: Fraction
 
     def __init__(
-        self, epsilon: Number, sensitivity: Number = 1, method: str = "auto", monotone: bool = False, step: Number = 1
+        self,
+        epsilon: Number,
+        sensitivity: Number = 1,
+        method: str = "auto",
+        monotone: bool = False,
+        step: Number = 1,
     ) -> None:
         known = ", ".join(_METHODS)
         if method != "auto" and method not in _METHODS:
-            raise InvalidInput(f"method={show(method)}", f"the method must be auto or one of: {known}", "Leave it out.")
+            raise InvalidInput(
+                f"method={show(method)}",
+                f"the method must be auto or one of: {known}",
+                "Leave it out.",
+            )
         if not isinstance(monotone, bool):
             hint = "Pass True only if one person moves all scores the same way."
             raise InvalidInput(f"monotone={show(monotone)}", "monotone must be True or False", hint)
         unit = decimal_reading("step", step)
         if unit <= 0:
-            raise InvalidInput(f"step={show(step)}", "step must be greater than zero", "Pass a positive number.")
+            raise InvalidInput(
+                f"step={show(step)}", "step must be greater than zero", "Pass a positive number."
+            )
         hint = "It is how far one person can move one score."
         values = {
             "epsilon": positive("epsilon", epsilon).lower,
@@ -113,20 +124,30 @@ class NoisyMax:
         """
         if (epsilon is None) == (rho is None):
             value = f"epsilon={show(epsilon)}, rho={show(rho)}"
-            raise InvalidInput(value, "exactly one of epsilon and rho must be given", "Pass epsilon=1, or rho=0.1.")
+            raise InvalidInput(
+                value, "exactly one of epsilon and rho must be given", "Pass epsilon=1, or rho=0.1."
+            )
         if epsilon is not None:
             return cls(epsilon, sensitivity, method, monotone, step)
         chosen = _METHODS[1] if method == "auto" else method
-        return cls(_epsilon_of(positive("rho", rho).lower, chosen), sensitivity, chosen, monotone, step)
+        return cls(
+            _epsilon_of(positive("rho", rho).lower, chosen), sensitivity, chosen, monotone, step
+        )
 
     @property
     def rate(self) -> Fraction:
         """The exponent of one step of score: an option r steps below the best has weight exp(-rate * r)."""
-        return self.epsilon * self.step / (self.sensitivity if self.monotone else 2 * self.sensitivity)
+        return (
+            self.epsilon * self.step / (self.sensitivity if self.monotone else 2 * self.sensitivity)
+        )
 
     def loss(self) -> Loss:
         """The privacy loss of one selection."""
-        return LaplaceLoss(self.epsilon) if self.method == "permute_and_flip" else BoundedRangeLoss(self.epsilon)
+        return (
+            LaplaceLoss(self.epsilon)
+            if self.method == "permute_and_flip"
+            else BoundedRangeLoss(self.epsilon)
+        )
 
     def release(self, scores: Any, *, round_to_lattice: bool = False) -> int:
         """The place of one option, drawn by its score.
@@ -137,21 +158,29 @@ class NoisyMax:
         steps = self._steps(scores, round_to_lattice)
         return drawn(self, "release", steps, partial(self._place, _gaps(steps)))
 
-    def select(self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
+    def select(
+        self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False
+    ) -> Option:
         """One of the options, drawn by its score: the first score is the first option's, whatever their labels."""
         try:
             listed = list(options)
         except TypeError:
-            raise InvalidInput(f"options={show(options)}", "options must be a list", 'Pass ["a", "b"].') from None
+            raise InvalidInput(
+                f"options={show(options)}", "options must be a list", 'Pass ["a", "b"].'
+            ) from None
         count = np.shape(scores)[0] if np.ndim(scores) else 0
         if len(listed) != count:
             value = f"{len(listed)} options and {count} scores"
-            raise InvalidInput(value, "there must be as many options as scores", "Give each option one score.")
+            raise InvalidInput(
+                value, "there must be as many options as scores", "Give each option one score."
+            )
         return listed[self.release(scores, round_to_lattice=round_to_lattice)]
 
     def _place(self, gaps: Gaps, source: Bits, *, always_refine: bool = False) -> int:
         if self.method == "exponential":
-            return draw(np.ones(len(gaps), np.int64), gaps, self.rate, source, always_refine=always_refine)
+            return draw(
+                np.ones(len(gaps), np.int64), gaps, self.rate, source, always_refine=always_refine
+            )
         heads = np.flatnonzero(happen(gaps, self.rate, source, always_refine=always_refine))
         return int(heads[uniform(len(heads), 1, source)[0]] if len(heads) > 1 else heads[0])
 
@@ -171,7 +200,9 @@ class NoisyMax:
         """How far below the best score the chosen one is on average. It is as secret as the scores."""
         gaps, law = self._law(scores)
         with working(_ENOUGH + 64):
-            mean = sum((gap * p for gap, p in zip(gaps, law, strict=True)), arb(0)) * ball(self.step)
+            mean = sum((gap * p for gap, p in zip(gaps, law, strict=True)), arb(0)) * ball(
+                self.step
+            )
         return float(mean.mid())
 
     def _law(self, scores: Any) -> tuple[list[int], list[arb]]:
@@ -179,8 +210,14 @@ class NoisyMax:
         gaps = _gaps(self._steps(scores, False)).tolist()
         flips = self.method == "permute_and_flip"
         if flips and len(gaps) > _MOST_FLIPS:
-            rule = f"the exact law of permute-and-flip is computed for at most {_MOST_FLIPS} options"
-            raise TooLarge(f"{len(gaps)} options", rule, "Ask `interval` for a bound that holds for all scores.")
+            rule = (
+                f"the exact law of permute-and-flip is computed for at most {_MOST_FLIPS} options"
+            )
+            raise TooLarge(
+                f"{len(gaps)} options",
+                rule,
+                "Ask `interval` for a bound that holds for all scores.",
+            )
         size = 2 * _ENOUGH + (2 * len(gaps) if flips else 0)
         while True:
             with working(size):
@@ -196,13 +233,22 @@ class NoisyMax:
         It is the smallest multiple of the step for which this is so.
         """
         if isinstance(options, bool) or not isinstance(options, int) or options < 1:
-            raise InvalidInput(f"options={show(options)}", "there must be at least one option", "Pass how many there are.")
+            raise InvalidInput(
+                f"options={show(options)}",
+                "there must be at least one option",
+                "Pass how many there are.",
+            )
         alpha = 1 - open_unit("confidence", confidence).upper
 
         def good(steps: int) -> bool:
             return options == 1 or at_most(partial(self._worst_tail, steps + 1, options), alpha)
 
-        low, high = -1, math.ceil(exact_upper(certified(lambda: ball(options / alpha).log() / ball(self.rate))))
+        low, high = (
+            -1,
+            math.ceil(
+                exact_upper(certified(lambda: ball(options / alpha).log() / ball(self.rate)))
+            ),
+        )
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if good(middle) else (middle, high)

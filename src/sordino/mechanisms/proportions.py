@@ -26,7 +26,9 @@ class Estimate:
     upper: tuple[float, ...]
 
 
-def estimate(counts: Sequence[int], slope: Fraction, offset: Fraction, confidence: Number) -> Estimate:
+def estimate(
+    counts: Sequence[int], slope: Fraction, offset: Fraction, confidence: Number
+) -> Estimate:
     """slope * share + offset for each share of the answers; its interval is that of Clopper and Pearson, mapped.
 
     The answers of one category are independent events whose probabilities average to the expected share. Hoeffding

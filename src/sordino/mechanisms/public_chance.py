@@ -33,7 +33,9 @@ class PublicChance:
 
         return drawn(self, "evenly", count, draw)
 
-    def between(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def between(
+        self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
         """Whole numbers from `first` to `last`, one for each pair."""
         steps = np.floor(self.evenly(len(first)) * (last - first + 1.0)).astype(np.int64)
         found: npt.NDArray[np.int64] = np.minimum(first + steps, last)

@@ -58,7 +58,11 @@ class RandomizedResponse:
         exact = decimal_reading("truth", truth)
         if not Fraction(1, count) <= exact < 1:
             rule = f"the truth probability over {count} categories must be at least 1/{count} (pure chance) and below 1"
-            raise InvalidInput(f"truth={show(truth)}", rule, "Pass Fraction(3, 4), or use RandomizedResponse.calibrated.")
+            raise InvalidInput(
+                f"truth={show(truth)}",
+                rule,
+                "Pass Fraction(3, 4), or use RandomizedResponse.calibrated.",
+            )
         for name, value in (("truth", exact), ("categories", count), ("names", names)):
             object.__setattr__(self, name, value)
 
@@ -70,7 +74,9 @@ class RandomizedResponse:
         # 56 bits of both truth - 1/k, which is about epsilon, and 1 - truth, which is about e^-epsilon; rounded down,
         # and one unit more, so that the loss is below epsilon by enough for balls of 96 bits to see it.
         tiny = max(0, e.denominator.bit_length() - e.numerator.bit_length())
-        size = 56 + max(tiny + 2 * count.bit_length(), min(8192, math.ceil(e * Fraction(1443, 1000))))
+        size = 56 + max(
+            tiny + 2 * count.bit_length(), min(8192, math.ceil(e * Fraction(1443, 1000)))
+        )
         with working(2 * size):
             numerator = exact_lower(arb(2) ** size / (1 + (count - 1) * ball(-e).exp()))
         return cls(Fraction(math.floor(numerator) - 1, 2**size), categories)
@@ -86,14 +92,18 @@ class RandomizedResponse:
         gap = self.truth - self.other
         if gap == 0:
             hint = "Use a larger truth probability."
-            raise InvalidInput(f"truth={self.truth}", "answers at pure chance say nothing about the truth", hint)
+            raise InvalidInput(
+                f"truth={self.truth}", "answers at pure chance say nothing about the truth", hint
+            )
         return 1 / gap, -self.other / gap
 
     def loss(self, sensitivity: Number = 1) -> FiniteLoss:
         """The privacy loss of one answer."""
         if sensitivity != 1:
             hint = "A person who answers n times spends n of these losses."
-            raise InvalidInput(f"sensitivity={show(sensitivity)}", "a loss is that of one answer", hint)
+            raise InvalidInput(
+                f"sensitivity={show(sensitivity)}", "a loss is that of one answer", hint
+            )
         rest = (1 - self.truth - self.other,) if self.categories > 2 else ()
         return FiniteLoss((self.truth, self.other, *rest), (self.other, self.truth, *rest))
 
@@ -101,11 +111,18 @@ class RandomizedResponse:
         """The randomized answer for a true answer, or for a list or array of them, one person each."""
         indices = self._indices(value)
         if isinstance(value, list | tuple):
-            listed = drawn(self, "release", indices.tolist(), lambda source: self._randomize(indices, source).tolist())
+            listed = drawn(
+                self,
+                "release",
+                indices.tolist(),
+                lambda source: self._randomize(indices, source).tolist(),
+            )
             return [self._name(i) for i in listed]
         like = np.asarray(value)
         true = _shaped(indices, like) if like.ndim else _shaped(indices, like).item()
-        answers = drawn(self, "release", true, lambda source: _shaped(self._randomize(indices, source), like))
+        answers = drawn(
+            self, "release", true, lambda source: _shaped(self._randomize(indices, source), like)
+        )
         if answers.ndim == 0:
             return self._name(answers.item())
         return answers if self.names is None else np.array(self.names)[answers]
@@ -122,7 +139,9 @@ class RandomizedResponse:
         else:
             array = np.asarray(value).ravel()
         if array.size == 0:
-            raise InvalidInput("no values", "there must be something to release", "Pass at least one answer.")
+            raise InvalidInput(
+                "no values", "there must be something to release", "Pass at least one answer."
+            )
         if self.names is not None:
             places = {name: i for i, name in enumerate(self.names)}
             found = [places.get(x) if isinstance(x, str) else None for x in array.tolist()]
@@ -137,7 +156,11 @@ class RandomizedResponse:
         if None in found:
             wrong = array[found.index(None)]
             allowed = f"0 to {self.categories - 1}" if self.names is None else ", ".join(self.names)
-            raise InvalidInput(show(wrong), f"an answer must be one of the categories: {allowed}", "Declare every category.")
+            raise InvalidInput(
+                show(wrong),
+                f"an answer must be one of the categories: {allowed}",
+                "Declare every category.",
+            )
         return np.array(found, np.int64)
 
     def _randomize(self, true: Indices, source: Bits) -> Indices:
@@ -151,20 +174,30 @@ class RandomizedResponse:
 
     def estimate(self, answers: Any, confidence: Number = 0.95) -> Estimate:
         """The true proportions behind randomized answers."""
-        return self.estimate_from_counts(np.bincount(self._indices(answers), minlength=self.categories), confidence)
+        return self.estimate_from_counts(
+            np.bincount(self._indices(answers), minlength=self.categories), confidence
+        )
 
-    def estimate_from_counts(self, counts: Sequence[int] | Indices, confidence: Number = 0.95) -> Estimate:
+    def estimate_from_counts(
+        self, counts: Sequence[int] | Indices, confidence: Number = 0.95
+    ) -> Estimate:
         """The true proportions behind the number of randomized answers in each category."""
         values = [int(c) for c in counts]
         if len(values) != self.categories or min(values) < 0 or sum(values) == 0:
             rule = f"there must be {self.categories} counts, none negative, not all zero"
-            raise InvalidInput(f"counts={show(counts)}", rule, "Count the answers of every category, zeros too.")
+            raise InvalidInput(
+                f"counts={show(counts)}", rule, "Count the answers of every category, zeros too."
+            )
         return estimate(values, *self.coefficients, confidence)
 
     def interval(self, confidence: Number = 0.95, *, answers: int) -> float:
         """The half-width of an estimated proportion from this many answers, at worst."""
         if isinstance(answers, bool) or not isinstance(answers, int) or answers < 1:
-            raise InvalidInput(f"answers={show(answers)}", "there must be at least one answer", "Pass how many answer.")
+            raise InvalidInput(
+                f"answers={show(answers)}",
+                "there must be at least one answer",
+                "Pass how many answer.",
+            )
         return half_width(answers, self.coefficients[0], confidence)
 
     def pmf(self, report: int | str, value: int | str = 0) -> Fraction:
@@ -204,9 +237,15 @@ def _categories(given: Any) -> tuple[int, tuple[str, ...] | None]:
     hint = 'Pass their number, such as 3, or their names, such as ["yes", "no"].'
     if isinstance(given, int) and not isinstance(given, bool):
         if not 2 <= given <= _MOST_CATEGORIES:
-            raise InvalidInput(f"categories={given}", f"there must be 2 to {_MOST_CATEGORIES} categories", hint)
+            raise InvalidInput(
+                f"categories={given}", f"there must be 2 to {_MOST_CATEGORIES} categories", hint
+            )
         return given, None
     names = tuple(given) if isinstance(given, list | tuple) else ()
     if len(names) < 2 or len(set(names)) < len(names) or not all(isinstance(x, str) for x in names):
-        raise InvalidInput(f"categories={show(given)}", "categories must be a whole number or different names", hint)
+        raise InvalidInput(
+            f"categories={show(given)}",
+            "categories must be a whole number or different names",
+            hint,
+        )
     return len(names), names

@@ -80,8 +80,12 @@ class Shape:
     """For z >= 0."""
 
 
-LAPLACE = Shape("laplace", lambda v, _top, _bottom: v, lambda v: v, lambda u: -u.log(), lambda z: (-z).exp() / 2)
-NORMAL = Shape("normal", half_normal, half_normal_one, lambda u: normal_tail_inverse(u / 2), normal_tail)
+LAPLACE = Shape(
+    "laplace", lambda v, _top, _bottom: v, lambda v: v, lambda u: -u.log(), lambda z: (-z).exp() / 2
+)
+NORMAL = Shape(
+    "normal", half_normal, half_normal_one, lambda u: normal_tail_inverse(u / 2), normal_tail
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,9 @@ class RoundedNoise:
         value = self._decide_one(word, float(part)) if self._fast else None
         return self._refine(word, bits, part) if value is None else value
 
-    def draw(self, count: int, bits: Bits, parts: Parts | None = None, *, always_refine: bool = False) -> npt.NDArray[Any]:
+    def draw(
+        self, count: int, bits: Bits, parts: Parts | None = None, *, always_refine: bool = False
+    ) -> npt.NDArray[Any]:
         """`count` independent integers, as int64, or as Python integers where int64 cannot hold one.
 
         Each is round(scale * Z), or round(scale * Z + part) with the `parts`. `always_refine` sends every element through
@@ -128,9 +134,15 @@ class RoundedNoise:
             words = bits.words(min(CHUNK, count - start))
             block = out[start : start + len(words)]
             own = None if parts is None else parts.floats[start : start + len(words)]
-            doubtful = self._decide(words, block, room[:, : len(words)], own) if fast else np.arange(len(words))
+            doubtful = (
+                self._decide(words, block, room[:, : len(words)], own)
+                if fast
+                else np.arange(len(words))
+            )
             for i in doubtful.tolist():
-                value = self._refine(int(words[i]), bits, _NOTHING if parts is None else parts.exact(start + i))
+                value = self._refine(
+                    int(words[i]), bits, _NOTHING if parts is None else parts.exact(start + i)
+                )
                 if fast and not fits_int64(value):
                     large[start + i] = value
                 else:
@@ -140,7 +152,9 @@ class RoundedNoise:
             out[list(large)] = list(large.values())
         return out
 
-    def _decide(self, words: Words, out: Words, room: Floats, parts: Floats | None = None) -> npt.NDArray[np.intp]:
+    def _decide(
+        self, words: Words, out: Words, room: Floats, parts: Floats | None = None
+    ) -> npt.NDArray[np.intp]:
         """Write the draws that floats can decide, and return the places of those that they cannot."""
         v, y, other = room
         np.copyto(v, words)

@@ -49,9 +49,13 @@ class ScaledGaussian:
 
     def __post_init__(self) -> None:
         scales = np.asarray(self.scales, np.float64).ravel()
-        if not (np.isfinite(scales).all() and (scales >= _SMALLEST).all() and (scales <= _LARGEST).all()):
+        if not (
+            np.isfinite(scales).all() and (scales >= _SMALLEST).all() and (scales <= _LARGEST).all()
+        ):
             rule = "standard deviations lie between 2^-20 and 2^500 steps"
-            raise InvalidInput("scales", rule, "Choose a less extreme epsilon, or less extreme weights.")
+            raise InvalidInput(
+                "scales", rule, "Choose a less extreme epsilon, or less extreme weights."
+            )
         scales.flags.writeable = False
         object.__setattr__(self, "scales", scales)
 
@@ -64,7 +68,9 @@ class ScaledGaussian:
         steps = np.asarray(values).ravel()
         if steps.shape != self.scales.shape or steps.dtype.kind not in "iO":
             raise InvalidInput(
-                f"{steps.size} values", f"there are {self.scales.size} scales", "Pass a whole number for each."
+                f"{steps.size} values",
+                f"there are {self.scales.size} scales",
+                "Pass a whole number for each.",
             )
         return drawn(self, "release", steps, partial(self._noisy, steps))
 
@@ -73,7 +79,9 @@ class ScaledGaussian:
         total = 0
         for i in np.flatnonzero(apart).tolist():
             scale = Fraction(float(self.scales[i]))
-            total += -(-(int(apart[i]) ** 2 * scale.denominator**2 << _DIGITS) // scale.numerator**2)
+            total += -(
+                -(int(apart[i]) ** 2 * scale.denominator**2 << _DIGITS) // scale.numerator**2
+            )
         return Fraction(total, 2**_DIGITS)
 
     def _noisy(self, steps: Whole, source: Bits) -> Whole:
@@ -85,7 +93,9 @@ class ScaledGaussian:
             here = coarse == j
             own = steps[here].astype(object)
             parts = Parts(own & (2**j - 1), j) if j else None
-            found[here] = ((own >> j) + _rounded(self.scales[here] * 2.0**-j, source, parts).astype(object)) << j
+            found[here] = (
+                (own >> j) + _rounded(self.scales[here] * 2.0**-j, source, parts).astype(object)
+            ) << j
         return narrow(found.tolist())
 
     def __repr__(self) -> str:
@@ -107,7 +117,9 @@ def _rounded(scales: Floats, source: Bits, parts: Parts | None = None) -> Whole:
         doubtful = _decided(words, scales[block], out[block], room[:, : words.size], own)
         for i in doubtful.tolist():
             exact = RoundedNoise(NORMAL, Fraction(float(scales[start + i])))
-            value = exact._refine(int(words[i]), source, Fraction(0) if parts is None else parts.exact(start + i))
+            value = exact._refine(
+                int(words[i]), source, Fraction(0) if parts is None else parts.exact(start + i)
+            )
             if fits_int64(value):
                 out[start + i] = value
             else:
@@ -120,7 +132,11 @@ def _rounded(scales: Floats, source: Bits, parts: Parts | None = None) -> Whole:
 
 
 def _decided(
-    words: npt.NDArray[np.int64], scales: Floats, out: npt.NDArray[np.int64], room: Floats, parts: Floats | None
+    words: npt.NDArray[np.int64],
+    scales: Floats,
+    out: npt.NDArray[np.int64],
+    room: Floats,
+    parts: Floats | None,
 ) -> npt.NDArray[np.intp]:
     """Write what floats can decide, and return the places of what they cannot (rounded.md, Lemma 2, for each scale)."""
     v, top, bottom = room

@@ -63,7 +63,9 @@ def _linear(value: Expression, find: Find) -> _Linear | None:
             return (
                 None
                 if weights is None
-                else _Linear(Fraction(0), {release.name: weights}, release.partial.is_whole(function))
+                else _Linear(
+                    Fraction(0), {release.name: weights}, release.partial.is_whole(function)
+                )
             )
         case Call(function, parts):
             first, *others = (_linear(part, find) for part in parts)
@@ -173,15 +175,23 @@ class _Noisy:
                 rounding += [release.noise.rounding] * width
         if family is None:
             return lambda x, _: np.zeros(len(x))
-        known, weights, size = family, np.array(pairs).T, MOST if family == "laplace" else len(scales)
+        known, weights, size = (
+            family,
+            np.array(pairs).T,
+            MOST if family == "laplace" else len(scales),
+        )
         starts = range(0, len(scales), size)
         confidence = 1 - (1 - self.confidence) / len(starts)
 
         def norm(x: Floats, y: Floats) -> Floats:
             c = np.stack([x, y], axis=1) @ weights
-            parts = [reach(known, (c * scales)[:, start : start + size], confidence) for start in starts]
+            parts = [
+                reach(known, (c * scales)[:, start : start + size], confidence) for start in starts
+            ]
             # rounding moves each noise by so much at most; a hair for the rounding of floats
-            return np.asarray((np.sum(parts, axis=0) + np.abs(c) @ np.array(rounding)) * (1 + 1e-12), np.float64)
+            return np.asarray(
+                (np.sum(parts, axis=0) + np.abs(c) @ np.array(rounding)) * (1 + 1e-12), np.float64
+            )
 
         return norm
 
@@ -195,7 +205,11 @@ class _Noisy:
         if not slope and not norm(np.ones(1), np.zeros(1))[0]:
             return Estimates(value, value, value)
         known = b > slope
-        centre, n, spare = np.where(known, value, 0.0), np.where(known, b, 1.0), np.where(known, b - slope, 1.0)
+        centre, n, spare = (
+            np.where(known, value, 0.0),
+            np.where(known, b, 1.0),
+            np.where(known, b - slope, 1.0),
+        )
         one, far = np.ones(len(n)), np.full(len(n), np.inf)
         high = outward(centre, far, n, spare, lambda r: norm(one, -r))
         low = -outward(-centre, far, n, spare, lambda r: norm(one, r))
@@ -209,14 +223,24 @@ def _intervals(function: str, first: Estimates, second: Estimates | None = None)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         match function:
             case "+":
-                return Estimates(first.value + second.value, first.low + second.low, first.high + second.high)
+                return Estimates(
+                    first.value + second.value, first.low + second.low, first.high + second.high
+                )
             case "-":
-                return Estimates(first.value - second.value, first.low - second.high, first.high - second.low)
+                return Estimates(
+                    first.value - second.value, first.low - second.high, first.high - second.low
+                )
             case "*":
-                return _spanned(first.value * second.value, [_product(x, y) for x in _ends(first) for y in _ends(second)])
+                return _spanned(
+                    first.value * second.value,
+                    [_product(x, y) for x in _ends(first) for y in _ends(second)],
+                )
         zero = (second.low <= 0) & (second.high >= 0)
         value = np.where(second.value == 0, np.nan, first.value / second.value)
-        found = _spanned(value, [np.where(zero, 0.0, _product(x, 1 / y)) for x in _ends(first) for y in _ends(second)])
+        found = _spanned(
+            value,
+            [np.where(zero, 0.0, _product(x, 1 / y)) for x in _ends(first) for y in _ends(second)],
+        )
     return Estimates(value, np.where(zero, -np.inf, found.low), np.where(zero, np.inf, found.high))
 
 
@@ -233,7 +257,9 @@ def _spanned(value: Floats, ends: list[Floats]) -> Estimates:
     return Estimates(value, np.minimum.reduce(ends), np.maximum.reduce(ends))
 
 
-def estimated(value: Expression, find: Find, values: Mapping[str, Any], confidence: Fraction, groups: int) -> Estimated:
+def estimated(
+    value: Expression, find: Find, values: Mapping[str, Any], confidence: Fraction, groups: int
+) -> Estimated:
     """The answer column of arithmetic of aggregates, from what was released, by the names of releases."""
     found = [find(aggregate) for aggregate in aggregates_in(value)]
     sums = {release.name: release for release in found if isinstance(release, Sums)}
@@ -250,5 +276,9 @@ def error(value: Expression, find: Find, confidence: Fraction) -> float | None:
     linear = _linear(value, find)
     if linear is None:
         return None
-    sums = {release.name: release for release in map(find, aggregates_in(value)) if isinstance(release, Sums)}
+    sums = {
+        release.name: release
+        for release in map(find, aggregates_in(value))
+        if isinstance(release, Sums)
+    }
     return _Noisy(find, sums, {}, confidence, 0)._reach(linear)

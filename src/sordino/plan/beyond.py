@@ -59,7 +59,11 @@ class Measure:
     @property
     def l1(self) -> int:
         """How far one person, added or removed, moves all of them together (beyond.md, Theorem 1)."""
-        return len(self.ends) if self.by_row else WEIGHT * len(self.terms) + 2 * WEIGHT // _PART * len(self.ends)
+        return (
+            len(self.ends)
+            if self.by_row
+            else WEIGHT * len(self.terms) + 2 * WEIGHT // _PART * len(self.ends)
+        )
 
     def selects(self, lines: exp.Select, keys: Sequence[str]) -> list[exp.Select]:
         """What finds the numbers, in order: SELECTs with one row each, over `lines` or over what `of_persons` finds."""
@@ -75,20 +79,27 @@ class Measure:
         for term in self.ends:
             for end in ("l", "h"):
                 beyond.append(column(f"{end}{term.name}"))
-                numbers.append(exp.Mul(this=column(f"{end}{term.name}"), expression=whole(WEIGHT // _PART)))
+                numbers.append(
+                    exp.Mul(this=column(f"{end}{term.name}"), expression=whole(WEIGHT // _PART))
+                )
         found = [named(_summed(number), f"v{i}") for i, number in enumerate(numbers)]
         selects = [select(found, select(beyond, "persons"), "beyond")]
         if self.nobody:
             rows = exp.Mul(this=column("rows"), expression=whole(WEIGHT))
             absent = exp.Is(this=column("u"), expression=exp.Null())
-            selects.append(select([named(_summed(rows), f"v{len(numbers)}")], "shares", where=[absent]))
+            selects.append(
+                select([named(_summed(rows), f"v{len(numbers)}")], "shares", where=[absent])
+            )
         return selects
 
     def of_persons(self) -> list[exp.Expr]:
         """What is needed of each person, over its shares: what it has, what of it is within bounds, who is at the ends."""
         found: list[exp.Expr] = []
         for i, term in enumerate(self.terms):
-            found += [named(_counted(term, _own(term)), f"o{i}"), named(_counted(term, _within(term)), f"c{i}")]
+            found += [
+                named(_counted(term, _own(term)), f"o{i}"),
+                named(_counted(term, _within(term)), f"c{i}"),
+            ]
         names = [f"{end}{term.name}" for term in self.ends for end in ("l", "h")]
         return [*found, *(named(exp.Max(this=column(name)), name) for name in names)]
 
@@ -97,13 +108,19 @@ class Measure:
         found: list[exp.Expr] = []
         for term in self.ends:
             for name, end in zip("lh", _ends(term), strict=True):
-                found.append(named(exp.Max(this=_is(column(term.columns[0]), end)), f"{name}{term.name}"))
+                found.append(
+                    named(exp.Max(this=_is(column(term.columns[0]), end)), f"{name}{term.name}")
+                )
         return [*found, named(exp.Count(this=exp.Star()), "rows")] if self.nobody else found
 
 
 def _counted(term: Term, share: exp.Expr) -> exp.Expr:
     """A sum over the groups of a person; rows of a table fit into 64 bits, values may not."""
-    return exp.Sum(this=share) if term.partial.bounding == "clip" and term.partial.grids else _long(exp.Sum(this=share))
+    return (
+        exp.Sum(this=share)
+        if term.partial.bounding == "clip" and term.partial.grids
+        else _long(exp.Sum(this=share))
+    )
 
 
 def _within(term: Term) -> exp.Expr:
@@ -141,7 +158,10 @@ def _ends(term: Term) -> tuple[int, int]:
 
 
 def _is(value: exp.Expr, end: int) -> exp.Expr:
-    return exp.Case(ifs=[exp.If(this=exp.EQ(this=value, expression=whole(end)), true=whole(1))], default=whole(0))
+    return exp.Case(
+        ifs=[exp.If(this=exp.EQ(this=value, expression=whole(end)), true=whole(1))],
+        default=whole(0),
+    )
 
 
 def _own(term: Term) -> exp.Expr:
@@ -173,13 +193,19 @@ def _at_node(beyond: exp.Expr, j: int, bound: int) -> exp.Expr:
 
 
 def _between(value: exp.Expr, low: int, high: int) -> exp.Expr:
-    above, below = exp.GT(this=value.copy(), expression=whole(low)), exp.LTE(this=value.copy(), expression=whole(high))
+    above, below = (
+        exp.GT(this=value.copy(), expression=whole(low)),
+        exp.LTE(this=value.copy(), expression=whole(high)),
+    )
     return exp.And(this=above, expression=below)
 
 
 def _part(value: exp.Expr, low: int, high: int) -> exp.Expr:
     """WEIGHT times how far a value is on the way from one number to the next, rounded down."""
-    way = exp.Mul(this=exp.Paren(this=exp.Sub(this=value.copy(), expression=whole(low))), expression=whole(WEIGHT))
+    way = exp.Mul(
+        this=exp.Paren(this=exp.Sub(this=value.copy(), expression=whole(low))),
+        expression=whole(WEIGHT),
+    )
     return exp.Paren(this=WideDiv(this=exp.Paren(this=way), expression=whole(high - low)))
 
 
@@ -205,7 +231,9 @@ def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) 
 
     def total(values: Sequence[int]) -> tuple[float, float]:
         value = sum(v * n for v, n in zip(values, noisy, strict=False)) / unit
-        return value, float(noise.half_width([[v / unit for v in values if v] or [0.0]], confidence)[0])
+        return value, float(
+            noise.half_width([[v / unit for v in values if v] or [0.0]], confidence)[0]
+        )
 
     return Excess(total([1] * (last + 1)), total(NODES[: last + 1]), NODES[last])
 
@@ -215,13 +243,27 @@ Total: TypeAlias = tuple[float, float]
 
 
 def remarks(
-    measure: Measure, noisy: Sequence[int], noise: Noise, confidence: Fraction, totals: Mapping[str, Total], who: str
+    measure: Measure,
+    noisy: Sequence[int],
+    noise: Noise,
+    confidence: Fraction,
+    totals: Mapping[str, Total],
+    who: str,
 ) -> list[str]:
     """What the noisy numbers say, in words; `totals` are known of some terms, by name."""
     said, rest, unit = [], list(noisy), measure.unit
     for term in measure.terms:
         own, rest = rest[: len(NODES)], rest[len(NODES) :]
-        said.append(_given_away(term, excess(own, unit, noise, confidence), own, noise, confidence, totals.get(term.name)))
+        said.append(
+            _given_away(
+                term,
+                excess(own, unit, noise, confidence),
+                own,
+                noise,
+                confidence,
+                totals.get(term.name),
+            )
+        )
     part = unit if measure.by_row else unit // _PART
     near = float(noise.half_width([[1 / part]], confidence)[0])
     for term in measure.ends:
@@ -235,12 +277,21 @@ def remarks(
     if measure.nobody:
         number, near = rest.pop(0) / unit, float(noise.half_width([[1 / unit]], confidence)[0])
         most = f"Rows without a {who} name nobody and are left out: at most about {math.ceil(max(number, 0) + near):,}."
-        said.append(f"About {_count(number, near)} rows name no {who} and are left out." if number > near else most)
+        said.append(
+            f"About {_count(number, near)} rows name no {who} and are left out."
+            if number > near
+            else most
+        )
     return said
 
 
 def _given_away(
-    term: Term, found: Excess | None, noisy: Sequence[int], noise: Noise, confidence: Fraction, total: Total | None
+    term: Term,
+    found: Excess | None,
+    noisy: Sequence[int],
+    noise: Noise,
+    confidence: Fraction,
+    total: Total | None,
 ) -> str:
     """What the nodes of one term say."""
     if found is None or found.bounds[0] <= 0 or found.persons[0] <= found.persons[1]:
@@ -273,7 +324,9 @@ def _meaning(term: Term) -> str:
     grids = term.partial.grids
     if any(grid.first < 0 < grid.last for grid in grids):
         return "true totals are likely farther from zero"
-    return f"true totals are likely {'lower' if any(grid.last <= 0 for grid in grids) else 'higher'}"
+    return (
+        f"true totals are likely {'lower' if any(grid.last <= 0 for grid in grids) else 'higher'}"
+    )
 
 
 def _count(number: float, off: float) -> str:

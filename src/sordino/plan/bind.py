@@ -73,7 +73,9 @@ class Asked:
 
     def looked_up(self, expression: tree.Expression) -> LookedUp | None:
         """The column of a public table that an expression is, if it is one."""
-        return self.names.value(expression).looked_up if isinstance(expression, tree.Column) else None
+        return (
+            self.names.value(expression).looked_up if isinstance(expression, tree.Column) else None
+        )
 
     @property
     def keeps_nobody(self) -> bool:
@@ -83,7 +85,9 @@ class Asked:
             relation = relation.rows
         return isinstance(relation, Scan) and relation.whose.owner == "person"
 
-    def lines(self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr], *, with_nobody: bool = False) -> Lines:
+    def lines(
+        self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr], *, with_nobody: bool = False
+    ) -> Lines:
         """Person, keys and some values of the rows; of those without a person only if wanted.
 
         Each statement has lines with its own values only, so that all of them together grow with the question.
@@ -149,7 +153,9 @@ class _Binder:
                 return Derive(inner, fields, {})
             case tree.Join():
                 ours = Names(self.source(source.left), _first(source))
-                return joined(source, ours, Names(self.source(source.right), source.right.name), self._tables)
+                return joined(
+                    source, ours, Names(self.source(source.right), source.right.name), self._tables
+                )
             case _:
                 assert_never(source)
 
@@ -164,14 +170,30 @@ class _Binder:
             nullable = isinstance(kind, Nothing) or kind.nullable
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
             public = LookedUp(table, look, declared) if table.public else None
-            fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable, looked_up=public))
-        parent = None if table.via is None else self._table(self._tables[table.via.parent], table.via.parent)
+            fields.append(
+                Field(
+                    declared,
+                    name,
+                    self._fresh(),
+                    cleaned,
+                    raw=raw,
+                    nullable=nullable,
+                    looked_up=public,
+                )
+            )
+        parent = (
+            None
+            if table.via is None
+            else self._table(self._tables[table.via.parent], table.via.parent)
+        )
         person = table.person if parent is None else _inherited(table, parent.whose.who)
         if person is not None and table.has_persons:
             fields.append(Field(person, name, PERSON, identity=table.name))
         self._scans += 1
         fields += [
-            Field(key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower())
+            Field(
+                key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower()
+            )
             for key in table.identities
         ]
         owner: Literal["person", "row", "nobody"]
@@ -186,12 +208,20 @@ class _Binder:
         keys = tuple((_key(scan, own), _key(parent, theirs)) for own, theirs in table.via.keys)
         return Join(scan, parent, scan.fields, "inner", keys=keys, owner="right", via=True)
 
-    def conditions(self, relation: Relation, first: str, conditions: Sequence[tree.Expression]) -> Relation:
+    def conditions(
+        self, relation: Relation, first: str, conditions: Sequence[tree.Expression]
+    ) -> Relation:
         """The rows that satisfy all conditions."""
         marks: dict[tree.Expression, Typed] = {}
         for member in outermost(conditions, lambda part: isinstance(part, tree.Member)):
             if isinstance(member, tree.Member):
-                join = marked(Names(relation, first), member.column, self._rows(member.rows), self._fresh(), self._tables)
+                join = marked(
+                    Names(relation, first),
+                    member.column,
+                    self._rows(member.rows),
+                    self._fresh(),
+                    self._tables,
+                )
                 relation, marks[member] = join, join.fields[-1].typed
         names = Names(relation, first)
         for one in conditions:
@@ -204,7 +234,9 @@ class _Binder:
         first = _first(rows.source)
         conditions = [] if rows.where is None else conjuncts(rows.where)
         relation = self.conditions(self.source(rows.source), first, conditions)
-        aggregates = outermost((item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate))
+        aggregates = outermost(
+            (item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate)
+        )
         if rows.keys is not None or rows.having is not None or aggregates:
             relation = per_person(Names(relation, first), rows, self._fresh)
         elif rows.items or not rows.every:
@@ -215,7 +247,11 @@ class _Binder:
 def _inherited(table: dataset.Table, who: str) -> str:
     """What the persons of a parent are called here: like there, unless a column or key of the table itself is called so."""
     taken = {name.casefold() for name in (*table.columns, *table.identities)}
-    return next(name for name in (who, table.persons or who, f"{who} of {table.name}") if name.casefold() not in taken)
+    return next(
+        name
+        for name in (who, table.persons or who, f"{who} of {table.name}")
+        if name.casefold() not in taken
+    )
 
 
 def _key(rows: Relation, name: str) -> Field:
@@ -225,7 +261,9 @@ def _key(rows: Relation, name: str) -> Field:
 
 def _expect_within_cut(expression: tree.Expression, names: Names) -> None:
     """Refuse to compare a number that we cut with one beyond the cut: the comparison would say nothing."""
-    for part in outermost([expression], lambda part: isinstance(part, tree.Call) and part.function in _COMPARED):
+    for part in outermost(
+        [expression], lambda part: isinstance(part, tree.Call) and part.function in _COMPARED
+    ):
         if not isinstance(part, tree.Call):
             continue
         written = [one.value for one in part.arguments if isinstance(one, tree.Literal)]
@@ -238,4 +276,6 @@ def _expect_within_cut(expression: tree.Expression, names: Names) -> None:
                 if isinstance(number, int | Fraction) and not low <= number <= high:
                     rule = f"{field.name} was cut to {readable(low)} to {readable(high)}, what max_rows rows reach"
                     hint = "Write the bounds into the subquery: CLAMP(COUNT(*), 0, 1000) AS n, for example."
-                    raise InvalidInput(f"{field.name} compared with {readable(Fraction(number))}", rule, hint)
+                    raise InvalidInput(
+                        f"{field.name} compared with {readable(Fraction(number))}", rule, hint
+                    )

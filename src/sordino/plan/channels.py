@@ -69,11 +69,19 @@ def channels_of(
         of = _of(aggregate, scope) if kind.of_persons else aggregate.arguments
         for expression in of:
             if expression not in read:
-                what = expression.name if isinstance(expression, tree.Column) else f"the argument of {name}"
+                what = (
+                    expression.name
+                    if isinstance(expression, tree.Column)
+                    else f"the argument of {name}"
+                )
                 known = certain and scope.never_null(expression)
                 read[expression] = Argument(what, typed(expression, scope.read), known, replaced)
         wanted = _Wanted(tuple(read[expression] for expression in of))
-        kept = sums.setdefault(of, wanted) if kind.draws is None else drawn.setdefault((kind.name, of), wanted)
+        kept = (
+            sums.setdefault(of, wanted)
+            if kind.draws is None
+            else drawn.setdefault((kind.name, of), wanted)
+        )
         kept.aggregates.append(aggregate)
     return _channels(sums, certain=certain), list(map(_column, drawn.values()))
 
@@ -83,7 +91,9 @@ def _of(aggregate: Aggregate, scope: Asked) -> Arguments:
     match aggregate.arguments:
         case (tree.Case(((_, person),)),) if scope.is_person(person):
             rule = "distinct persons are counted over all rows of the group"
-            raise InvalidInput("COUNT(DISTINCT ...) of persons with FILTER", rule, "Put the condition into WHERE.")
+            raise InvalidInput(
+                "COUNT(DISTINCT ...) of persons with FILTER", rule, "Put the condition into WHERE."
+            )
         case (person,) if scope.is_person(person):
             return ()
     return aggregate.arguments
@@ -92,7 +102,11 @@ def _of(aggregate: Aggregate, scope: Asked) -> Arguments:
 def _channels(sums: Mapping[Arguments, _Wanted], *, certain: bool) -> list[Channel]:
     """The channels, those without arguments last; COUNT(*) rides along unless the number of rows is public."""
     bare = sums.get((), _Wanted(()))
-    rows = None if certain else next((a for a in bare.aggregates if ROWS in _alone(a, ()).serves), None)
+    rows = (
+        None
+        if certain
+        else next((a for a in bare.aggregates if ROWS in _alone(a, ()).serves), None)
+    )
     found: list[Channel] = []
     for of, wanted in sums.items():
         if of:
@@ -105,7 +119,10 @@ def _channels(sums: Mapping[Arguments, _Wanted], *, certain: bool) -> list[Chann
     riding = {aggregate for channel in found for aggregate in channel.answers}
     left = [aggregate for aggregate in bare.aggregates if aggregate not in riding]
     bare_sums = _partials(_Wanted((), left))
-    return found + [Channel(one, (), {a: a.function for a in left if a.function in one.serves}) for one in bare_sums]
+    return found + [
+        Channel(one, (), {a: a.function for a in left if a.function in one.serves})
+        for one in bare_sums
+    ]
 
 
 def _partials(wanted: _Wanted) -> list[Partial]:
@@ -115,7 +132,10 @@ def _partials(wanted: _Wanted) -> list[Partial]:
     kept: list[Partial] = []
     for function, partial in sorted(alone.items(), key=lambda item: (not item[1].always, item[0])):
         served = functions & partial.serves
-        better = any(function in other.serves and served < functions & other.serves for other in alone.values())
+        better = any(
+            function in other.serves and served < functions & other.serves
+            for other in alone.values()
+        )
         if not better and not any(function in other.serves for other in kept):
             kept.append(partial)
     wider = (partial.wider() for partial in kept) if len(kept) > 1 else iter(())
@@ -125,7 +145,9 @@ def _partials(wanted: _Wanted) -> list[Partial]:
 def _alone(aggregate: Aggregate, arguments: tuple[Argument, ...]) -> Partial:
     kind = kind_of(aggregate)
     if kind.partial is None:
-        raise InvalidInput(kind.name, "it has neither partial sums nor draws", "Register it with one of them.")
+        raise InvalidInput(
+            kind.name, "it has neither partial sums nor draws", "Register it with one of them."
+        )
     return kind.partial(arguments)
 
 
@@ -136,8 +158,12 @@ def _values(partial: Partial, arguments: tuple[Argument, ...]) -> tuple[exp.Expr
     steps = [argument.steps(grid) for argument, grid in zip(arguments, partial.grids, strict=True)]
     if len(steps) == 1:
         return tuple(steps)
-    missing = exp.or_(*(exp.Is(this=step.copy(), expression=exp.Null()) for step in steps), copy=False)
-    return tuple(exp.Case(ifs=[exp.If(this=missing.copy(), true=exp.Null())], default=step) for step in steps)
+    missing = exp.or_(
+        *(exp.Is(this=step.copy(), expression=exp.Null()) for step in steps), copy=False
+    )
+    return tuple(
+        exp.Case(ifs=[exp.If(this=missing.copy(), true=exp.Null())], default=step) for step in steps
+    )
 
 
 def _column(wanted: _Wanted) -> Column:

@@ -83,13 +83,19 @@ class Cost:
             raise InvalidInput(f"mechanism={show(mechanism)}", rule, hint)
         if bounds not in (None, "private"):
             rule = "bounds of numbers are declared, or found privately for a part of the charge"
-            raise InvalidInput(f"bounds={show(bounds)}", rule, 'Pass bounds="private", or leave it out.')
+            raise InvalidInput(
+                f"bounds={show(bounds)}", rule, 'Pass bounds="private", or leave it out.'
+            )
         allowed: Mapping[str, Fraction] | Fraction | None = None
         if isinstance(error, Mapping):
             allowed = {str(name): _amount(f"error of {name}", x) for name, x in error.items()}
         elif error is not None:
             allowed = _amount("error", error)
-        spent = None if delta is None else open_unit("delta", delta, "Pass a small number such as 1e-8.").lower
+        spent = (
+            None
+            if delta is None
+            else open_unit("delta", delta, "Pass a small number such as 1e-8.").lower
+        )
         if spent is not None and spent * 10**300 < 1:
             rule = "delta must be at least 1e-300"
             raise InvalidInput(f"delta={show(delta)}", rule, "Pass a small number such as 1e-8.")
@@ -131,7 +137,9 @@ def _amount(name: str, value: Number, most: Fraction = _MOST) -> Fraction:
 
 def _yes_or_no(name: str, value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise InvalidInput(f"{name}={show(value)}", "it is True, False or left out", f"Pass {name}=False for none.")
+        raise InvalidInput(
+            f"{name}={show(value)}", "it is True, False or left out", f"Pass {name}=False for none."
+        )
     return value
 
 
@@ -139,8 +147,16 @@ def _bound(name: str, value: Any) -> int | None:
     """How many rows or groups of one person count."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= _MOST_COUNT:
-        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number from 1 to a billion", f"Pass {name}=10.")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not 1 <= int(value) <= _MOST_COUNT
+    ):
+        raise InvalidInput(
+            f"{name}={show(value)}",
+            "it must be a whole number from 1 to a billion",
+            f"Pass {name}=10.",
+        )
     return int(value)
 
 

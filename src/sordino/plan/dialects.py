@@ -40,7 +40,9 @@ def writer(dialect: str) -> Writer:
     if dialect not in _writers:
         if dialect not in _MODULES:
             known = ", ".join(sorted({*_MODULES, *_writers}))
-            rule = "no engine runs this dialect, and what no engine runs is not known to mean the same"
+            rule = (
+                "no engine runs this dialect, and what no engine runs is not known to mean the same"
+            )
             raise InvalidInput(f"the dialect {show(dialect)}", rule, f"Write one of: {known}.")
         _writers[dialect] = import_module(_MODULES[dialect]).write
     return _writers[dialect]

@@ -103,7 +103,9 @@ def _kept(condition: exp.Expr, mark: str) -> Literal["semi", "anti"] | None:
     match condition.unnest():
         case exp.Column() as one if one.name == mark:
             return "semi"
-        case exp.Not() as other if isinstance(one := other.this.unnest(), exp.Column) and one.name == mark:
+        case exp.Not() as other if (
+            isinstance(one := other.this.unnest(), exp.Column) and one.name == mark
+        ):
             return "anti"
         case _:
             return None
@@ -113,12 +115,18 @@ def _implied(condition: exp.Expr, own: Collection[str]) -> Iterator[exp.Expr]:
     """What a condition of alternatives says of some columns alone, if each of them says something."""
     alternatives = []
     for alternative in _parts(condition, exp.Or):
-        said = [part for part in _parts(alternative, exp.And) if mentioned([part]) and mentioned([part]) <= set(own)]
+        said = [
+            part
+            for part in _parts(alternative, exp.And)
+            if mentioned([part]) and mentioned([part]) <= set(own)
+        ]
         if not said:
             return
         alternatives.append(_all(said))
     if len(alternatives) > 1:
-        yield exp.Paren(this=exp.or_(*(part for part in alternatives if part is not None), copy=True))
+        yield exp.Paren(
+            this=exp.or_(*(part for part in alternatives if part is not None), copy=True)
+        )
 
 
 def _looked_up(rows: Relation, lookup: Lookup) -> Relation:
@@ -140,22 +148,32 @@ def _sunk(rows: Relation, lookup: Lookup) -> Relation | None:
         case Lookup(inner, other, kind=kind):
             if own and own <= aliases(other) and (kind == "inner" or lookup.kind == "left"):
                 both = replace(lookup, rows=other, fields=(*other.fields, *public.fields))
-                return _looked_up(inner, replace(rows, public=both, fields=(*rows.fields, *public.fields)))
+                return _looked_up(
+                    inner, replace(rows, public=both, fields=(*rows.fields, *public.fields))
+                )
             if not own <= aliases(inner):
                 return None
             below = _sunk(inner, lookup)
             if below is None and drops and not _has_filter(other):
                 below = _beside(inner, lookup)
-            return None if below is None else replace(rows, rows=below, fields=(*rows.fields, *public.fields))
+            return (
+                None
+                if below is None
+                else replace(rows, rows=below, fields=(*rows.fields, *public.fields))
+            )
         case Join(left, right, fields, kind) if drops:
             if rows.via and not own <= aliases(left):
                 return None
             # the mark of a mark join stays the last field
             fields = (*public.fields, *fields)
             if own <= aliases(left):
-                return replace(rows, left=_sunk(left, lookup) or _beside(left, lookup), fields=fields)
+                return replace(
+                    rows, left=_sunk(left, lookup) or _beside(left, lookup), fields=fields
+                )
             if kind == "inner" and own <= aliases(right):
-                return replace(rows, right=_sunk(right, lookup) or _beside(right, lookup), fields=fields)
+                return replace(
+                    rows, right=_sunk(right, lookup) or _beside(right, lookup), fields=fields
+                )
     return None
 
 

@@ -45,7 +45,11 @@ def unit_words(whose: Whose) -> str:
     if whose.public:
         return "nobody: this table is public"
     tables = " and ".join(whose.tables)
-    who = "each row" if whose.owner == "row" else f"each {whose.who}, with all rows of {tables} that it names"
+    who = (
+        "each row"
+        if whose.owner == "row"
+        else f"each {whose.who}, with all rows of {tables} that it names"
+    )
     added = whose.neighbors is Neighbors.ADD_REMOVE
     return f"{who}; neighbours differ by one, {'added or removed' if added else 'replaced (their number is public)'}"
 
@@ -55,7 +59,11 @@ def _bounds(plan: Plan) -> list[str]:
     if plan.whose.owner != "person":
         return []
     if plan.whose.by_row:
-        cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
+        cut = (
+            ["COUNT and SUM within a person are cut to what max_rows rows reach"]
+            if plan.whose.cut
+            else []
+        )
         return [*cut, "a person has at most one row here"]
     words = {
         "max_rows": "in this answer each person counts as at most {:,} rows",
@@ -88,26 +96,40 @@ def _tighter(plan: Plan) -> list[str]:
     if plan.who.grouped:
         used["max_groups"] = plan.who.bounds.groups or plan.who.possible or quota.total
     for bound, value in used.items():
-        for tight in sorted({-(-value // 2), 1} if bound == "max_groups" else {-(-value // 2)}, reverse=True):
+        for tight in sorted(
+            {-(-value // 2), 1} if bound == "max_groups" else {-(-value // 2)}, reverse=True
+        ):
             field = bound.removeprefix("max_rows_").removeprefix("max_")
             error = plan.under(replace(plan.who.bounds, **{field: tight}))[name]
             if tight < value and error is not None and error <= 0.95 * now:
-                lines.append(f"{bound} = {tight:,}: {name} ± {four_digits(error)} instead of ± {four_digits(now)}")
+                lines.append(
+                    f"{bound} = {tight:,}: {name} ± {four_digits(error)} instead of ± {four_digits(now)}"
+                )
     return lines
 
 
 def _dropped(whose: Whose) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
-    return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
+    return (
+        [f"rows without a {whose.who} name nobody and are left out"]
+        if whose.owner == "person"
+        else []
+    )
 
 
-def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True, details: bool = False) -> str:
+def explain(
+    plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True, details: bool = False
+) -> str:
     """The whole plan as text; `assuming` is how a reader assumes a number of rows. Long lines are `folded`.
 
     The price is told as a part of the budget; with `details` also by what its meters add up.
     """
     price = plan.price
-    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {unit_words(plan.whose)}", *_searches(plan)]
+    lines = [
+        f"Plan for {', '.join(plan.whose.tables)}",
+        f"  protects     {unit_words(plan.whose)}",
+        *_searches(plan),
+    ]
     lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
@@ -125,7 +147,9 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         l0 = "any number" if sensitivity.l0 is None else str(sensitivity.l0)
         l1 = None if sensitivity.l1 is None else sensitivity.l1 * scale
         norms = {"L1": l1, "L2": sensitivity.l2 * scale, "Linf": sensitivity.linf * scale}
-        shown = ", ".join(f"{name} {'any' if x is None else four_digits(x)}" for name, x in norms.items())
+        shown = ", ".join(
+            f"{name} {'any' if x is None else four_digits(x)}" for name, x in norms.items()
+        )
         lines.append(f"    one person L0 {l0}, {shown}")
         kind = "Laplace, scale" if price.family == "laplace" else "Gaussian, standard deviation"
         lines.append(f"    noise      {kind} {four_digits(mechanism.scale * scale)} on each number")
@@ -133,32 +157,54 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         draws = column.column.draws
         lines.append(f"  {f'{draws.noun} {i}':<12} {draws.label}")
         public = ["none: this table is public"]
-        told = public if column.public else draws.errors(column.epsilon, column.moved, column.unit, plan.cost.confidence)
+        told = (
+            public
+            if column.public
+            else draws.errors(column.epsilon, column.moved, column.unit, plan.cost.confidence)
+        )
         lines += [f"    noise      {line}" for line in told]
     if plan.selection is not None and (selection := plan.selection.mechanism) is not None:
         half, certain = (-(-w // plan.selection.unit) for w in (selection.half, selection.certain))
-        lines.append(f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on")
+        lines.append(
+            f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on"
+        )
         if not plan.whose.by_row:
-            lines.append("    rule       a person in several groups counts in each with an equal part")
+            lines.append(
+                "    rule       a person in several groups counts in each with an equal part"
+            )
     if plan.beyond is not None:
-        lines.append(f"  beyond       what bounds cut off is measured, for {four_digits(100 * BEYOND)} % of epsilon")
-        lines.append(f"    noise      Laplace, scale {four_digits(plan.beyond.mechanism.scale / plan.beyond.unit)} persons")
+        lines.append(
+            f"  beyond       what bounds cut off is measured, for {four_digits(100 * BEYOND)} % of epsilon"
+        )
+        lines.append(
+            f"    noise      Laplace, scale {four_digits(plan.beyond.mechanism.scale / plan.beyond.unit)} persons"
+        )
     percent = four_digits(100 * plan.cost.confidence)
     for name, error in errors.items():
         if error is None:
             continue
-        about = f", for {four_digits(plan.cost.rows)} rows" if plan.cost.rows is not None and _depends(plan, name) else ""
-        lines.append(f"  error        {name}: ± {four_digits(error)}, {percent} % of the time{about}")
+        about = (
+            f", for {four_digits(plan.cost.rows)} rows"
+            if plan.cost.rows is not None and _depends(plan, name)
+            else ""
+        )
+        lines.append(
+            f"  error        {name}: ± {four_digits(error)}, {percent} % of the time{about}"
+        )
     missing = [name for name, error in errors.items() if error is None and _depends(plan, name)]
     if missing:
         names = ", ".join(missing)
-        lines.append(f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000")
+        lines.append(
+            f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000"
+        )
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
     lines.append(f"  promise      {_promise(plan)}")
     lines.append(f"  price        {price_words(plan.budget)}")
     if details:
         lines.append(f"  charge       {_charge(plan)}")
-    return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
+    return "\n".join(
+        part for line in lines for part in (_folded(line) if folded else [visible(line)])
+    )
 
 
 def plan_card(text: str) -> str:
@@ -195,9 +241,13 @@ def _searches(plan: Plan) -> list[str]:
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
     line = visible(line)
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * _INDENT, break_long_words=False, break_on_hyphens=False) or [
-        line
-    ]
+    return textwrap.wrap(
+        line,
+        _WIDTH,
+        subsequent_indent=" " * _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [line]
 
 
 def _depends(plan: Plan, name: str) -> bool:
@@ -217,7 +267,11 @@ def _keys(plan: Plan, i: int) -> str:
         return "every key that the public table has"
     if table is None:
         return "private keys, selected with noise"
-    why = "all its values, if it is read and they are not too many" if table.contents is None else "too many to answer each"
+    why = (
+        "all its values, if it is read and they are not too many"
+        if table.contents is None
+        else "too many to answer each"
+    )
     if table.contents is not None and table.contents.failed:
         why = "its values, had it been read"
     return f"private keys, selected with noise ({table.name} is public: {why})"
@@ -228,17 +282,33 @@ def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
     lines = [f"Suggestion for {plan.table.name}", f"  protects     {unit_words(plan.whose)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     for one in plan.searched:
-        what = f"limits of {one.search.what}" if one.search.what in plan.table.columns else one.search.what
-        by = f" by {', '.join(plan.keys)}" if one.search.what in ("max_groups", "max_rows_per_group") else ""
+        what = (
+            f"limits of {one.search.what}"
+            if one.search.what in plan.table.columns
+            else one.search.what
+        )
+        by = (
+            f" by {', '.join(plan.keys)}"
+            if one.search.what in ("max_groups", "max_rows_per_group")
+            else ""
+        )
         epsilon, margin = four_digits(one.price.epsilon), four_digits(one.margin)
         lines.append(
             f"  finds        {what}{by}, for epsilon {epsilon}; numbers of persons within and beyond are ± {margin}"
         )
-    lines.append("  needs        several times as many persons as that: with fewer, what is found is too uncertain")
-    lines.append(f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)")
-    lines.append(f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}")
+    lines.append(
+        "  needs        several times as many persons as that: with fewer, what is found is too uncertain"
+    )
+    lines.append(
+        f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)"
+    )
+    lines.append(
+        f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}"
+    )
     lines.append(f"  price        {price_words(plan.budget)}")
-    return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
+    return "\n".join(
+        part for line in lines for part in (_folded(line) if folded else [visible(line)])
+    )
 
 
 def price_words(budget: BudgetShare) -> str:
@@ -246,7 +316,9 @@ def price_words(budget: BudgetShare) -> str:
     fits = budget.fits
     if fits is None:
         return "nothing"
-    more = {0: "it does not fit", 1: "no other answer like it fits"}.get(fits, f"{fits:,} answers like this one fit")
+    more = {0: "it does not fit", 1: "no other answer like it fits"}.get(
+        fits, f"{fits:,} answers like this one fit"
+    )
     return f"{budget}: {more}"
 
 
@@ -262,7 +334,9 @@ def _charge(plan: Plan) -> str:
     charge = plan.charge
     pure = "no pure epsilon" if charge.pure is None else f"epsilon {four_digits(charge.pure)}"
     mu = "no mu^2" if charge.mu_squared is None else f"mu^2 {four_digits(charge.mu_squared)}"
-    delta = f", and delta {four_digits(charge.delta)} of the part kept for keys" if charge.delta else ""
+    delta = (
+        f", and delta {four_digits(charge.delta)} of the part kept for keys" if charge.delta else ""
+    )
     return f"{pure} on the pure meter, {mu} on the Gaussian meter{delta}"
 
 
@@ -270,7 +344,9 @@ def _factor(epsilon: Fraction) -> str:
     """e^epsilon in three digits, rounded up, as it is said to be at most this; the power itself where it is astronomical."""
     if epsilon > _ASTRONOMICAL:
         return f"e^{readable(epsilon)}"
-    exact = Decimal(math.nextafter(math.exp(float_upper(epsilon)), math.inf))  # the exponential of floats is off by a hair
+    exact = Decimal(
+        math.nextafter(math.exp(float_upper(epsilon)), math.inf)
+    )  # the exponential of floats is off by a hair
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):.3g}"
 
 
@@ -299,7 +375,9 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     notes = []
     bounds = _bounds(plan)
     if bounds:
-        notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
+        notes.append(
+            f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes."
+        )
     if plan.beyond is None or not plan.beyond.measure.nobody:
         notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan.whose)]
     notes += [f"Not read: {line}." for line in _unread(plan)]

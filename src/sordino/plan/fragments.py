@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-__all__ = ["GATE", "column", "count_rows", "identifier", "named", "not_null", "select", "source", "whole"]
+__all__ = [
+    "GATE",
+    "column",
+    "count_rows",
+    "identifier",
+    "named",
+    "not_null",
+    "select",
+    "source",
+    "whole",
+]
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -20,7 +30,9 @@ GATE = "gate"
 
 def source(table: str) -> exp.Table:
     """A declared table behind the gate, under its own name."""
-    return exp.Table(this=identifier(table), db=identifier(GATE), alias=exp.TableAlias(this=identifier(table)))
+    return exp.Table(
+        this=identifier(table), db=identifier(GATE), alias=exp.TableAlias(this=identifier(table))
+    )
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -30,7 +42,11 @@ def column(name: str, table: str | None = None) -> exp.Column:
 
 def whole(number: int) -> exp.Expr:
     """An integer literal; negative ones in brackets."""
-    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+    return (
+        exp.Literal.number(number)
+        if number >= 0
+        else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+    )
 
 
 def named(expression: exp.Expr, name: str) -> exp.Expr:

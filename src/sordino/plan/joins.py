@@ -31,13 +31,19 @@ def joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Relat
     """The relation of a join of two others."""
     left, right = ours.relation, theirs.relation
     if right.fields and any(field.table == join.right.name for field in left.fields):
-        raise InvalidInput(f"table {join.right.name!r}", "this name is in FROM already", "Give it another name with AS.")
+        raise InvalidInput(
+            f"table {join.right.name!r}",
+            "this name is in FROM already",
+            "Give it another name with AS.",
+        )
     pairs = [_sides(ours, theirs, pair) for pair in join.on]
     if right.whose.public or (left.whose.public and join.kind == "inner"):
         return _lookup(join, ours, theirs, pairs)
     if left.whose.public:
         rule = "a public row that finds nothing would belong to nobody"
-        raise InvalidInput(f"LEFT JOIN {join.right.name}", rule, f"Begin with FROM {join.right.name}.")
+        raise InvalidInput(
+            f"LEFT JOIN {join.right.name}", rule, f"Begin with FROM {join.right.name}."
+        )
     expect_same_persons(left.whose, right.whose)
     return _same_persons(join, ours, theirs, pairs, tables)
 
@@ -48,10 +54,16 @@ def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relati
     rows, public = (theirs.relation, ours.relation) if swapped else (ours.relation, theirs.relation)
     if not isinstance(public, Scan):
         rule = "only a declared public table can be looked up, by its whole key"
-        raise InvalidInput(f"JOIN {join.right.name}", rule, "Join the public table itself, and filter with WHERE.")
+        raise InvalidInput(
+            f"JOIN {join.right.name}", rule, "Join the public table itself, and filter with WHERE."
+        )
     # cleaned before rows are grouped by their key: two spellings of nothing are one
     public = replace(public, fields=tuple(replace(field, raw=None) for field in public.fields))
-    ours, theirs = (replace(ours, relation=public), theirs) if swapped else (ours, replace(theirs, relation=public))
+    ours, theirs = (
+        (replace(ours, relation=public), theirs)
+        if swapped
+        else (ours, replace(theirs, relation=public))
+    )
     table = public.table
     on = {(ours.value(pair[0]) if swapped else theirs.value(pair[1])).name for pair in pairs}
     if not table.key or set(table.key) != on:
@@ -60,7 +72,10 @@ def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relati
         hint = f"Join on the key, or declare tables.{table.name}.key = {sorted(on)!r} if no two rows share it."
         raise InvalidInput(f"JOIN {table.name} ON {', '.join(sorted(on))}", rule, hint)
     taken = {field.name.casefold() for field in rows.fields}
-    shown = tuple(replace(field, hidden=field.name.casefold() in taken, nullable=True) for field in public.fields)
+    shown = tuple(
+        replace(field, hidden=field.name.casefold() in taken, nullable=True)
+        for field in public.fields
+    )
     both = [(ours.value(one), theirs.value(other)) for one, other in pairs]
     matches = [_equal(*pair, f"JOIN {table.name}") for pair in both]
     if join.condition is not None:
@@ -68,7 +83,10 @@ def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relati
         raise InvalidInput(f"JOIN {table.name}", rule, "Put other conditions into WHERE.")
     sides = [(right, left) if swapped else (left, right) for left, right in both]
     found = {own.alias: public for own, public in sides if join.kind == "inner"}
-    own = tuple(_found(field, found[field.alias]) if field.alias in found else field for field in rows.fields)
+    own = tuple(
+        _found(field, found[field.alias]) if field.alias in found else field
+        for field in rows.fields
+    )
     fields = (*shown, *own) if swapped else (*own, *shown)
     return Lookup(rows, public, exp.and_(*matches, copy=False), fields, join.kind)
 
@@ -77,17 +95,32 @@ def _found(ours: Field, theirs: Field) -> Field:
     """Text that equals a public column wherever there is a row: its values are among the public ones."""
     known = theirs.type.values if isinstance(theirs.type, Text) else None
     free = isinstance(ours.type, Text) and ours.type.values is None and ours.domain is None
-    return replace(ours, domain=known, looked_up=theirs.looked_up) if known is not None and free else ours
+    return (
+        replace(ours, domain=known, looked_up=theirs.looked_up)
+        if known is not None and free
+        else ours
+    )
 
 
-def _same_persons(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs, tables: Tables) -> Relation:
+def _same_persons(
+    join: tree.Join, ours: Names, theirs: Names, pairs: Pairs, tables: Tables
+) -> Relation:
     left, right = ours.relation, theirs.relation
     on_person = any(ours.is_person(one) and theirs.is_person(other) for one, other in pairs)
-    named = [(one, other) for pair in pairs for one in ours.identities(pair[0]) for other in theirs.identities(pair[1])]
+    named = [
+        (one, other)
+        for pair in pairs
+        for one in ours.identities(pair[0])
+        for other in theirs.identities(pair[1])
+    ]
     keyed = None if on_person else _keyed(named, tables)
     if not on_person and keyed is None:
         one, other = left.whose.who, right.whose.who
-        how = f"USING ({one})" if one == other else f"ON {ours.first}.{one} = {join.right.name}.{other}"
+        how = (
+            f"USING ({one})"
+            if one == other
+            else f"ON {ours.first}.{one} = {join.right.name}.{other}"
+        )
         shown = ", ".join(column.name for column, _ in pairs)
         rule = "protected tables are joined on the person, or on a declared key, so that each row belongs to one person"
         hint = f"Write JOIN {join.right.name} {how}, or ask about each table by itself."
@@ -137,11 +170,20 @@ def _keyed(named: Sequence[tuple[Field, Field]], tables: Tables) -> Key | None:
     return None
 
 
-def marked(relation: Names, column: tree.Column, among: Relation, alias: str, tables: Tables) -> Join:
+def marked(
+    relation: Names, column: tree.Column, among: Relation, alias: str, tables: Tables
+) -> Join:
     """The rows with a mark, the last field: whether the person, or the row, that a column names is among others."""
-    ours, theirs = relation.identities(column), [field for field in among.fields if field.identity is not None]
-    on_person = any(field.alias == PERSON for field in ours) and any(field.alias == PERSON for field in theirs)
-    keyed = None if on_person else _keyed([(one, other) for one in ours for other in theirs], tables)
+    ours, theirs = (
+        relation.identities(column),
+        [field for field in among.fields if field.identity is not None],
+    )
+    on_person = any(field.alias == PERSON for field in ours) and any(
+        field.alias == PERSON for field in theirs
+    )
+    keyed = (
+        None if on_person else _keyed([(one, other) for one in ours for other in theirs], tables)
+    )
     if not on_person and keyed is None:
         rule = "IN (SELECT ...) and EXISTS look for the row's own person, or for that person's rows by a declared key"
         hint = (
@@ -155,7 +197,9 @@ def marked(relation: Names, column: tree.Column, among: Relation, alias: str, ta
     return Join(rows, among, (*rows.fields, mark), "mark", keys=keyed[0] if keyed else ())
 
 
-def _sides(ours: Names, theirs: Names, pair: tuple[tree.Column, tree.Column]) -> tuple[tree.Column, tree.Column]:
+def _sides(
+    ours: Names, theirs: Names, pair: tuple[tree.Column, tree.Column]
+) -> tuple[tree.Column, tree.Column]:
     """The two columns of an equality, that of the left side first, whichever way it was written."""
 
     def there(names: Names, one: tree.Column) -> bool:
@@ -165,7 +209,11 @@ def _sides(ours: Names, theirs: Names, pair: tuple[tree.Column, tree.Column]) ->
             return False
 
     one, other = pair
-    if there(ours, other) and there(theirs, one) and not (there(ours, one) and there(theirs, other)):
+    if (
+        there(ours, other)
+        and there(theirs, one)
+        and not (there(ours, one) and there(theirs, other))
+    ):
         one, other = other, one
     ours.of(one), theirs.of(other)
     return one, other
@@ -173,7 +221,11 @@ def _sides(ours: Names, theirs: Names, pair: tuple[tree.Column, tree.Column]) ->
 
 def _equal(ours: Field, theirs: Field, what: str) -> exp.Expr:
     """The SQL of one equality; refuses whole numbers beside floats, where different keys may be equal."""
-    if isinstance(ours.type, Number) and isinstance(theirs.type, Number) and ours.type.integral != theirs.type.integral:
+    if (
+        isinstance(ours.type, Number)
+        and isinstance(theirs.type, Number)
+        and ours.type.integral != theirs.type.integral
+    ):
         rule = "one side is computed in whole numbers and the other in floats, where different keys may be equal"
         hint = f"Declare both {ours.name} and {theirs.table}.{theirs.name} as int with min and max."
         raise InvalidInput(f"{what} ON {ours.name} = {theirs.name}", rule, hint)
@@ -188,10 +240,16 @@ def expect_same_persons(ours: Whose, theirs: Whose, *, by_row: bool = False) -> 
         raise InvalidInput(what, rule, "Look the public table up by JOIN instead.")
     if not (by_row and ours.owner == theirs.owner) and "row" in (ours.owner, theirs.owner):
         rule = 'each row of a table with unit = "row" is another person, so that its rows belong to no one else\'s'
-        raise InvalidInput(what, rule, "Declare the column that names the person as unit of both tables.")
+        raise InvalidInput(
+            what, rule, "Declare the column that names the person as unit of both tables."
+        )
     if ours.persons != theirs.persons:
         rule = f"the persons of one are {ours.persons}, of the other {theirs.persons}: a row could belong to two"
-        raise InvalidInput(what, rule, 'Declare persons = "..." alike in both tables if they speak of the same persons.')
+        raise InvalidInput(
+            what,
+            rule,
+            'Declare persons = "..." alike in both tables if they speak of the same persons.',
+        )
     if ours.neighbors is not theirs.neighbors:
         rule = 'one table is declared with neighbors = "add_remove", the other with "replace"'
         raise InvalidInput(what, rule, "Declare the same for both.")

@@ -66,12 +66,18 @@ def bind_key(name: str, typed: Typed, looked_up: LookedUp | None = None) -> Key:
     if size is None:
         if isinstance(typed.type, Text):
             return Key(name, typed.sql, None, None, looked_up)
-        rule = "the values that a group key can take must be public, or text to be selected privately"
+        rule = (
+            "the values that a group key can take must be public, or text to be selected privately"
+        )
         hint = "Declare min and max (and step) of its columns, or group by BUCKET(LEAST(GREATEST(x, 0), 100), 10)."
         raise InvalidInput(f"GROUP BY {name}", rule, hint)
     if size > MOST_KEYS:
         rule = f"at most {MOST_KEYS:,} keys can be answered; this one has {size:,}"
-        raise TooLarge(f"GROUP BY {name}", rule, "Use wider buckets, for example BUCKET(x, 10) or DATE_TRUNC('month', d).")
+        raise TooLarge(
+            f"GROUP BY {name}",
+            rule,
+            "Use wider buckets, for example BUCKET(x, 10) or DATE_TRUNC('month', d).",
+        )
     known = finite(typed)
     return Key(name, known.sql, known.cells, known.values, looked_up)
 
@@ -98,9 +104,14 @@ def all_keys(keys: Sequence[Key]) -> list[tuple[Any, ...]]:
     order = [place for block, _ in blocks for place in block]
     back = [order.index(place) for place in range(len(keys))]
     rank = [{cell: i for i, cell in enumerate(key.cells or ())} for key in keys]
-    found = (tuple(itertools.chain(*parts)) for parts in itertools.product(*(cells for _, cells in blocks)))
+    found = (
+        tuple(itertools.chain(*parts))
+        for parts in itertools.product(*(cells for _, cells in blocks))
+    )
     placed = [tuple(cells[place] for place in back) for cells in found]
-    return sorted(placed, key=lambda cells: [ranks[cell] for ranks, cell in zip(rank, cells, strict=True)])
+    return sorted(
+        placed, key=lambda cells: [ranks[cell] for ranks, cell in zip(rank, cells, strict=True)]
+    )
 
 
 def how_many(keys: Sequence[Key]) -> int:
@@ -112,7 +123,11 @@ def _blocks(keys: Sequence[Key]) -> list[tuple[list[int], Sequence[tuple[Any, ..
     """The places of keys that belong together, each block with the cells that they have together."""
     looks: dict[str, list[int]] = {}
     for place, key in enumerate(keys):
-        name = key.looked_up.look if key.looked_up is not None and _contents(key) is not None else f"alone {place}"
+        name = (
+            key.looked_up.look
+            if key.looked_up is not None and _contents(key) is not None
+            else f"alone {place}"
+        )
         looks.setdefault(name, []).append(place)
     return [(places, _together([keys[place] for place in places])) for places in looks.values()]
 
@@ -120,7 +135,11 @@ def _blocks(keys: Sequence[Key]) -> list[tuple[list[int], Sequence[tuple[Any, ..
 def _contents(key: Key) -> Contents | None:
     """The rows of the public table that has the key, where they tell more than the key's own values."""
     contents = None if key.looked_up is None else key.looked_up.table.contents
-    return contents if contents is not None and key.looked_up and key.looked_up.column in contents.columns else None
+    return (
+        contents
+        if contents is not None and key.looked_up and key.looked_up.column in contents.columns
+        else None
+    )
 
 
 def _together(keys: Sequence[Key]) -> Sequence[tuple[Any, ...]]:
@@ -130,5 +149,11 @@ def _together(keys: Sequence[Key]) -> Sequence[tuple[Any, ...]]:
         return [(cell,) for key in keys for cell in key.cells or ()]
     cell_of = [dict(zip(key.values or (), key.cells or (), strict=True)) for key in keys]
     rows = contents.combinations(columns)
-    known = [row for row in rows if all(value in cells for cells, value in zip(cell_of, row, strict=True))]
-    return sorted(tuple(cells[value] for cells, value in zip(cell_of, row, strict=True)) for row in known)
+    known = [
+        row
+        for row in rows
+        if all(value in cells for cells, value in zip(cell_of, row, strict=True))
+    ]
+    return sorted(
+        tuple(cells[value] for cells, value in zip(cell_of, row, strict=True)) for row in known
+    )

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sordino.errors import InvalidInput
-from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, Lookup, PerPerson, Relation, Scan, UnionAll, Window
+from sordino.plan.relations import (
+    PERSON,
+    Derive,
+    Field,
+    Filter,
+    Join,
+    Lookup,
+    PerPerson,
+    Relation,
+    Scan,
+    UnionAll,
+    Window,
+)
 from sordino.query import tree
 from sordino.query.front.shapes import children
 from sordino.query.typed import Typed
@@ -44,9 +56,18 @@ class Names:
         elif named.first:
             qualifier = self.first
         else:
-            return self._unqualified(named, [field for field in fields if field.name.casefold() == name])
-        table = find("table", qualifier, dict.fromkeys(field.table for field in fields), "It is not in FROM or JOIN.")
-        found = [field for field in fields if field.table == table and field.name.casefold() == name]
+            return self._unqualified(
+                named, [field for field in fields if field.name.casefold() == name]
+            )
+        table = find(
+            "table",
+            qualifier,
+            dict.fromkeys(field.table for field in fields),
+            "It is not in FROM or JOIN.",
+        )
+        found = [
+            field for field in fields if field.table == table and field.name.casefold() == name
+        ]
         return found or self._missing(named, table)
 
     def _unqualified(self, named: tree.Column, found: list[Field]) -> list[Field]:
@@ -54,19 +75,43 @@ class Names:
         tables = list(dict.fromkeys(field.table for field in seen))
         if len(tables) > 1:
             rule = f"{' and '.join(tables)} both have a column of this name"
-            raise InvalidInput(f"column {named.name!r}", rule, f"Write {tables[0]}.{named.name}, for example.")
+            raise InvalidInput(
+                f"column {named.name!r}", rule, f"Write {tables[0]}.{named.name}, for example."
+            )
         return seen or found[:1] or self._missing(named, self.first)
 
     def _missing(self, named: tree.Column, table: str) -> list[Field]:
-        known = dict.fromkeys(field.name for field in self.relation.fields if field.table == table and not field.identity)
-        hint = f"Declare it under [tables.{table}.columns]." if _is_declared(self.relation, table) else ""
+        known = dict.fromkeys(
+            field.name
+            for field in self.relation.fields
+            if field.table == table and not field.identity
+        )
+        hint = (
+            f"Declare it under [tables.{table}.columns]."
+            if _is_declared(self.relation, table)
+            else ""
+        )
         people = [field.name for field in self.relation.fields if field.table == table]
         quoted = "'" + named.name.replace("'", "''") + "'"
         for field in self.relation.fields:
-            if isinstance(field.type, Text) and field.type.values is not None and named.name in field.type.values:
+            if (
+                isinstance(field.type, Text)
+                and field.type.values is not None
+                and named.name in field.type.values
+            ):
                 rule = f"no such column is declared; it is a value of {field.name}"
-                raise InvalidInput(f"column {named.name!r}", rule, f"Text stands in single quotes: {field.name} = {quoted}.")
-        find("column", named.name, known or people, hint, f"If it is text, write it in single quotes: {quoted}. ")
+                raise InvalidInput(
+                    f"column {named.name!r}",
+                    rule,
+                    f"Text stands in single quotes: {field.name} = {quoted}.",
+                )
+        find(
+            "column",
+            named.name,
+            known or people,
+            hint,
+            f"If it is text, write it in single quotes: {quoted}. ",
+        )
         raise AssertionError(named)
 
     def value(self, named: tree.Column) -> Field:
@@ -75,17 +120,25 @@ class Names:
         read = [field for field in found if field.type is not None]
         if len(read) > 1:
             rule = f"{read[0].table or 'the subquery'} has two columns of this name"
-            raise InvalidInput(f"column {named.name!r}", rule, "Give one of them another name with AS.")
+            raise InvalidInput(
+                f"column {named.name!r}", rule, "Give one of them another name with AS."
+            )
         if read:
             return read[0]
         what = found[0]
         if what.alias == PERSON:
             rule = f"it names the protected persons of {what.table} and is not declared as a column"
             raise InvalidInput(
-                f"column {what.name!r}", rule, f"Use COUNT(DISTINCT {what.name}), or declare what is public of it."
+                f"column {what.name!r}",
+                rule,
+                f"Use COUNT(DISTINCT {what.name}), or declare what is public of it.",
             )
         rule = f"it names rows of another table and is not declared as a column of {what.table}"
-        raise InvalidInput(f"column {what.name!r}", rule, f"Declare it under [tables.{what.table}.columns] to read it.")
+        raise InvalidInput(
+            f"column {what.name!r}",
+            rule,
+            f"Declare it under [tables.{what.table}.columns] to read it.",
+        )
 
     def identities(self, expression: tree.Expression) -> list[Field]:
         """The fields that identify a person or a row, if the expression is such a column."""
@@ -103,7 +156,9 @@ class Names:
             case tree.Column():
                 return self.value(named).typed
             case tree.Window():
-                rule = "a window stands in SELECT of a subquery, where each row is still one person's"
+                rule = (
+                    "a window stands in SELECT of a subquery, where each row is still one person's"
+                )
                 hint = "Write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k FROM t) AS s."
                 raise InvalidInput(f"{named.function.upper()} OVER (...)", rule, hint)
             case tree.Member():
@@ -112,7 +167,9 @@ class Names:
             case tree.Aggregate():
                 rule = "an aggregate must stand alone in SELECT, or in a subquery with GROUP BY on the person"
                 raise InvalidInput(
-                    named.function.upper(), rule, "Ask for each by itself, or group by the person in a subquery."
+                    named.function.upper(),
+                    rule,
+                    "Ask for each by itself, or group by the person in a subquery.",
                 )
             case _:
                 raise AssertionError(named)
@@ -142,7 +199,9 @@ def conjuncts(expression: tree.Expression) -> list[tree.Expression]:
             return [expression]
 
 
-def outermost(expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]) -> list[tree.Expression]:
+def outermost(
+    expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]
+) -> list[tree.Expression]:
     """The parts of expressions that are wanted, and within no other that is; each once."""
 
     def walk(expression: tree.Expression) -> Iterator[tree.Expression]:

@@ -142,9 +142,15 @@ class Plan:
         who, now, share = replace(self.who, bounds=bounds), self.price, self.releases[0].spent
         asked = [replace(release, who=who, share=None) for release in self.releases]
         families = {now.family} if self.cost.mechanism else {now.family, "laplace"}
-        offers = [price(asked, family, now.epsilon, now.noise_delta, share.delta) for family in sorted(families)]
+        offers = [
+            price(asked, family, now.epsilon, now.noise_delta, share.delta)
+            for family in sorted(families)
+        ]
         errors = map(_errors(self.query, self.cost), offers)
-        return min(errors, key=lambda each: _geometric_mean([error for error in each.values() if error] or [1.0]))
+        return min(
+            errors,
+            key=lambda each: _geometric_mean([error for error in each.values() if error] or [1.0]),
+        )
 
     def explain(self, *, details: bool = False) -> str:
         """The plan in words; with `details` also what it takes from each meter of the budget."""
@@ -181,27 +187,45 @@ class BoundQuestion:
     sums: dict[Norm, _Summed]
     asked: dict[Family, list[Release]]
     unread: tuple[str, ...]
-    _statements: dict[Norm, Statement | None] = field(default_factory=dict, compare=False, repr=False)
+    _statements: dict[Norm, Statement | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     """What runs, for noise of each norm, once it was needed: the price changes nothing in it."""
 
     def priced(self, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
         """The best price for an offer, and in words why."""
         if (cost.bounds, cost.bias) != self.by:
             raise ValueError("this offer has other bounds or measures")
-        return best_price(self.asked, cost, meter, _errors(self.query, cost), _widths(self.query, cost))
+        return best_price(
+            self.asked, cost, meter, _errors(self.query, cost), _widths(self.query, cost)
+        )
 
     def plan(self, cost: Cost, meter: TwoMeterFilter) -> Plan:
         """The plan at a cost, for what the meter still allows."""
         best, note = self.priced(cost, meter)
         statement, share = self._statement(_NORMS[best.family]), BudgetShare.of(best.charge, meter)
-        plan = Plan(self.query, self.rows.whose, cost, self.keys, self.who, best, statement, note, share, self.unread)
+        plan = Plan(
+            self.query,
+            self.rows.whose,
+            cost,
+            self.keys,
+            self.who,
+            best,
+            statement,
+            note,
+            share,
+            self.unread,
+        )
         _expect_small(plan)
         return plan
 
     def points(self, costs: Sequence[Cost], meter: TwoMeterFilter) -> list[PricePoint]:
         """What it would cost and be like at many offers."""
         priced = [(self.priced(cost, meter)[0], _errors(self.query, cost)) for cost in costs]
-        return [PricePoint(best, errors(best), BudgetShare.of(best.charge, meter)) for best, errors in priced]
+        return [
+            PricePoint(best, errors(best), BudgetShare.of(best.charge, meter))
+            for best, errors in priced
+        ]
 
     def _statement(self, norm: Norm) -> Statement | None:
         if norm not in self._statements:
@@ -232,7 +256,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     return bind_question(query, dataset, cost.bounds, cost.bias).plan(cost, meter)
 
 
-def bind_question(query: tree.Query, dataset: Dataset, asked_bounds: Bounds, bias: bool | None) -> BoundQuestion:
+def bind_question(
+    query: tree.Query, dataset: Dataset, asked_bounds: Bounds, bias: bool | None
+) -> BoundQuestion:
     """A query bound to the declaration, with the bounds and measures of an offer; whatever is wrong with it is refused."""
     if query.sets is not None:
         rule = "CUBE, ROLLUP and GROUPING SETS are planned as a workload"
@@ -240,37 +266,63 @@ def bind_question(query: tree.Query, dataset: Dataset, asked_bounds: Bounds, bia
     rows = ask(query, dataset)
     whose = rows.whose
     _check_names(query)
-    keys = bind_keys([(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys])
+    keys = bind_keys(
+        [(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys]
+    )
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     _expect_values(keys, whose)
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
     replaced = not keys and not whose.public and whose.neighbors is Neighbors.REPLACE
-    certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
+    certain = (
+        whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
+    )
     channels, columns = channels_of(_asked(query), rows, certain=certain, replaced=replaced)
     _expect_few_draws(columns, possible)
     bounds = _tightened(whose, asked_bounds)
-    who = Contribution(whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public)
-    _expect_bounded(whose, who, [channel.partial.bounding for channel in channels] + ["scale"] * bool(columns))
+    who = Contribution(
+        whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public
+    )
+    _expect_bounded(
+        whose, who, [channel.partial.bounding for channel in channels] + ["scale"] * bool(columns)
+    )
     key_cells = [key.sql for key in keys]
     weight = 1 if whose.by_row else WEIGHT
     drawn = []
     for i, column in enumerate(columns):
         lines = rows.lines(key_cells, {"q": column.value})
-        drawn.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale", "l1"))))
+        drawn.append(
+            Drawn(
+                f"q{i}",
+                who,
+                weight,
+                None,
+                column,
+                cell_sums(lines, "q", who.expect_quota("scale", "l1")),
+            )
+        )
     others: list[Release] = [*drawn, *([Keys("keys", who, weight, None)] if private else [])]
     sums: dict[Norm, _Summed] = {}
     for norm in _NORMS.values():
         same = all(who.applied(channel.partial.bounding, norm) == bounds for channel in channels)
-        sums[norm] = sums["l2"] if same and sums else _summed(rows, who, channels, key_cells, bias, norm, drawn=bool(drawn))
+        sums[norm] = (
+            sums["l2"]
+            if same and sums
+            else _summed(rows, who, channels, key_cells, bias, norm, drawn=bool(drawn))
+        )
     asked: dict[Family, list[Release]] = {}
     for family, norm in _NORMS.items():
         measure = sums[norm].measure
         beyond = [] if measure is None else [Beyond("beyond", who, measure.unit, None, measure)]
         all_ = [*sums[norm].releases, *others, *beyond]
-        asked[family] = [_divided(release, query, all_) if isinstance(release, Drawn) else release for release in all_]
-    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
+        asked[family] = [
+            _divided(release, query, all_) if isinstance(release, Drawn) else release
+            for release in all_
+        ]
+    unread = tuple(
+        table.name for table in dataset.tables.values() if table.contents and table.contents.failed
+    )
     return BoundQuestion((asked_bounds, bias), query, rows, keys, who, others, sums, asked, unread)
 
 
@@ -307,26 +359,39 @@ def _summed(
         term = Term(channel.partial, str(i), tuple(own), quota)
         if bounding == "choose":
             few = who.applied(bounding, norm).groups
-            term = replace(term, groups=few if few is not None and (who.possible is None or few < who.possible) else None)
+            term = replace(
+                term,
+                groups=few
+                if few is not None and (who.possible is None or few < who.possible)
+                else None,
+            )
             chosen[term] = own
             copied = {name: value.copy() for name, value in own.items()}
-            releases.append(Sums(f"s{i}", who, 1, None, channel, chosen_values(rows.lines(keys, copied), term)))
+            releases.append(
+                Sums(f"s{i}", who, 1, None, channel, chosen_values(rows.lines(keys, copied), term))
+            )
             continue
         unit = WEIGHT if not who.by_row and (quota.scaled or bounding == "scale") else 1
         releases.append(Sums(f"s{i}", who, unit, None, channel))
         terms.append(term)
         values |= own
     measure = _measured(rows, who, [*terms, *chosen], bias, drawn=drawn)
-    for own in (chosen[term] for term in (() if measure is None else measure.terms) if term in chosen):
+    for own in (
+        chosen[term] for term in (() if measure is None else measure.terms) if term in chosen
+    ):
         values |= own
     return _Summed(releases, terms, values, measure)
 
 
-def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], bias: bool | None, *, drawn: bool) -> Measure | None:
+def _measured(
+    rows: Asked, who: Contribution, terms: Sequence[Term], bias: bool | None, *, drawn: bool
+) -> Measure | None:
     """What is measured of that which lies beyond the bounds. Default: where there are bounds of persons."""
     if who.public or bias is False or (who.by_row and not bias):
         return None
-    ends = tuple(term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1)
+    ends = tuple(
+        term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1
+    )
     if who.by_row:
         return Measure((), ends, nobody=False, by_row=True) if ends else None
     biting = tuple(term for term in terms if term.partial.bounding != "once" or term.quota.scaled)
@@ -340,10 +405,17 @@ def _expect_values(keys: Sequence[Key], whose: Whose) -> None:
     for key in keys:
         looked_up = key.looked_up
         contents = None if looked_up is None else looked_up.table.contents
-        if looked_up is None or contents is None or whose.public or looked_up.column not in contents.empty:
+        if (
+            looked_up is None
+            or contents is None
+            or whose.public
+            or looked_up.column not in contents.empty
+        ):
             continue
         rule = f"its values are those of the public table {looked_up.table.name}, which has none there: no group is possible"
-        raise InvalidInput(f"GROUP BY {key.name}", rule, "Fill the table, or group by another column.")
+        raise InvalidInput(
+            f"GROUP BY {key.name}", rule, "Fill the table, or group by another column."
+        )
 
 
 def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
@@ -382,32 +454,61 @@ def _asked(query: tree.Query) -> dict[tree.Aggregate, str]:
 def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Drawn:
     """Draws whose intervals leave room for those that arithmetic combines with them."""
     values = [output.value for output in query.outputs]
-    own = [value for value in values if any(aggregate in release.answers for aggregate in tree.aggregates_in(value))]
-    if not release.column.draws.is_number and any(not isinstance(value, tree.Aggregate) for value in own):
+    own = [
+        value
+        for value in values
+        if any(aggregate in release.answers for aggregate in tree.aggregates_in(value))
+    ]
+    if not release.column.draws.is_number and any(
+        not isinstance(value, tree.Aggregate) for value in own
+    ):
         rule = "arithmetic is of numbers, and this is a value"
-        raise InvalidInput(f"{release.column.draws.noun} of {release.column.draws.what}", rule, "Ask for it by itself.")
-    return replace(release, pieces=max((arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1))
+        raise InvalidInput(
+            f"{release.column.draws.noun} of {release.column.draws.what}",
+            rule,
+            "Ask for it by itself.",
+        )
+    return replace(
+        release,
+        pieces=max(
+            (arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1
+        ),
+    )
 
 
 def _answering(releases: Sequence[Release], aggregate: tree.Aggregate) -> Sums | Drawn:
-    return next(one for one in releases if isinstance(one, Sums | Drawn) and aggregate in one.answers)
+    return next(
+        one for one in releases if isinstance(one, Sums | Drawn) and aggregate in one.answers
+    )
 
 
 def _key_name(query: tree.Query, key: tree.Expression) -> str:
-    return next((output.name for output in query.outputs if output.value == key), getattr(key, "name", "an expression"))
+    return next(
+        (output.name for output in query.outputs if output.value == key),
+        getattr(key, "name", "an expression"),
+    )
 
 
 def _listed(query: tree.Query, keys: tuple[Key, ...]) -> dict[str, tuple[tree.Value, ...]]:
     """The values of the answer's columns that are public keys."""
     found = zip(query.keys, keys, strict=True)
     values = [(key, bound.values) for key, bound in found if bound.values is not None]
-    return {output.name: known for output in query.outputs for key, known in values if output.value == key}
+    return {
+        output.name: known
+        for output in query.outputs
+        for key, known in values
+        if output.value == key
+    }
 
 
 def _check_names(query: tree.Query) -> None:
     names = [output.name for output in query.outputs]
     if not _asked(query):
-        raise InvalidInput("a query without aggregates", "rows are never shown", "Add COUNT(*) or another aggregate.")
+        raise InvalidInput(
+            "a query without aggregates",
+            "rows are never shown",
+            "Add COUNT(*) or another aggregate.",
+        )
     if query.having is not None:
         check_having(query.having, names)
     check_order(query.order, names)
@@ -418,14 +519,19 @@ def _tightened(whose: Whose, own: Bounds) -> Bounds:
     owned, asked = whose.bounds.given, own.given
     for name, bound in asked.items():
         if whose.owner == "nobody":
-            rule, hint = "this question is about public tables, which protect nobody", f"Leave out {name}."
+            rule, hint = (
+                "this question is about public tables, which protect nobody",
+                f"Leave out {name}.",
+            )
             raise InvalidInput(f"{name}={bound}", rule, hint)
         if whose.by_row:
             rule = "every person has one row here, so that there is nothing to bound"
             raise InvalidInput(f"{name}={bound}", rule, f"Leave out {name}.")
         if name in owned and bound > owned[name]:
             rule = f"a question may tighten the owner's bounds, never widen them, and {name} is {owned[name]}"
-            raise InvalidInput(f"{name}={bound}", rule, f"Pass at most {name}={owned[name]}, or leave it out.")
+            raise InvalidInput(
+                f"{name}={bound}", rule, f"Pass at most {name}={owned[name]}, or leave it out."
+            )
     return whose.bounds.within(own)
 
 
@@ -453,7 +559,9 @@ def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float 
         find, found = partial(_answering, price.releases), {}
         for output in query.outputs:
             if isinstance(output.value, tree.Aggregate):
-                found[output.name] = find(output.value).error(output.value, float(cost.confidence), rows)
+                found[output.name] = find(output.value).error(
+                    output.value, float(cost.confidence), rows
+                )
             elif tree.aggregates_in(output.value):
                 found[output.name] = arithmetic.error(output.value, find, cost.confidence)
         return found
@@ -473,7 +581,9 @@ def _widths(query: tree.Query, cost: Cost) -> Callable[[Price, float], list[floa
             alone = isinstance(output.value, tree.Aggregate)
             whole = None if alone else arithmetic.error(output.value, find, cost.confidence)
             if whole is None:
-                each = [find(part).error(part, confidence, float(cost.rows or rows)) for part in parts]
+                each = [
+                    find(part).error(part, confidence, float(cost.rows or rows)) for part in parts
+                ]
                 known = [width for width in each if width is not None and math.isfinite(width)]
                 whole = _geometric_mean(known) if known else math.inf
             found.append(whole)

@@ -52,7 +52,13 @@ class Price:
         return self.noise_delta + (self.charge.delta if selected else Fraction(0))
 
 
-def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fraction, key_delta: Fraction) -> Price:
+def price(
+    asked: Sequence[Release],
+    family: Family,
+    epsilon: Fraction,
+    delta: Fraction,
+    key_delta: Fraction,
+) -> Price:
     """The noise that makes the answer (epsilon, delta + key_delta)-private, delta being used by Gaussian noise only.
 
     Privacy: Laplace sums are pure with epsilon/J each (laplace.md); Gaussian ones have sum of mu_j^2 <= mu^2 (gaussian.md;
@@ -60,13 +66,17 @@ def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fr
     (key_selection.md); what lies beyond the bounds is pure (beyond.md); basic composition adds
     them. `Charge` restates each for the meters, rounded up.
     """
-    beyond = epsilon * BEYOND if any(isinstance(release, Beyond) for release in asked) else Fraction(0)
+    beyond = (
+        epsilon * BEYOND if any(isinstance(release, Beyond) for release in asked) else Fraction(0)
+    )
     count = sum(1 for release in asked if not release.public and not isinstance(release, Beyond))
     noisy = sum(1 for release in asked if isinstance(release, Sums) and not release.public)
     gaussian = family == "gaussian" and noisy > 0
     part = (epsilon - beyond) / max(count, 1)
     mu = _mu(part * noisy, delta) if gaussian else Fraction(1)
-    share = Share(family, part, _rounded_down(mu / square_root_upper(noisy)) if gaussian else mu, key_delta)
+    share = Share(
+        family, part, _rounded_down(mu / square_root_upper(noisy)) if gaussian else mu, key_delta
+    )
     own = replace(share, epsilon=beyond)
     releases = tuple(release.at(own if isinstance(release, Beyond) else share) for release in asked)
     return Price(family, epsilon if count else beyond, delta if gaussian else Fraction(0), releases)

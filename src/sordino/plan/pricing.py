@@ -31,23 +31,34 @@ _LEAST_SHARE, _MOST_SHARE, _LEAST_DELTA = 0.001, 0.5, Fraction(1, 10**300)
 _LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
 
 
-def best_price(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors, widths: Widths) -> tuple[Price, str]:
+def best_price(
+    asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors, widths: Widths
+) -> tuple[Price, str]:
     """The price for the epsilon or for the error that was offered, and in words why this one."""
     if cost.epsilon is not None:
         best, why = _chosen(asked, cost.epsilon, cost, meter, widths)
     else:
         best, why = _cheapest(asked, cost, meter, errors)
-    return best, why if meter.allows(best.charge) else f"{why}; IT DOES NOT FIT into what is left of the budget"
+    return best, why if meter.allows(
+        best.charge
+    ) else f"{why}; IT DOES NOT FIT into what is left of the budget"
 
 
-def _chosen(asked: Asked, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter, widths: Widths) -> tuple[Price, str]:
+def _chosen(
+    asked: Asked, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter, widths: Widths
+) -> tuple[Price, str]:
     """At a given epsilon: the family with the smaller error among those that still fit, else the smaller one."""
-    offers = [_offer(asked, family, epsilon, cost, meter) for family in _families(asked, cost, meter)]
+    offers = [
+        _offer(asked, family, epsilon, cost, meter) for family in _families(asked, cost, meter)
+    ]
     if len(offers) == 1:
         return offers[0], "the only noise for this budget" if cost.mechanism is None else "as asked"
     smaller, larger, ratio = _compared(widths, *offers)
     if meter.allows(smaller.charge) or not meter.allows(larger.charge):
-        return smaller, f"the smaller error: {larger.family} noise would be {ratio:.3g} times as large in all"
+        return (
+            smaller,
+            f"the smaller error: {larger.family} noise would be {ratio:.3g} times as large in all",
+        )
     return larger, f"{smaller.family} noise would be smaller but no longer fits into the budget"
 
 
@@ -57,7 +68,9 @@ def _compared(widths: Widths, one: Price, other: Price) -> tuple[Price, Price, f
     Where they depend on the number of rows, a group is assumed in which the noise of either is a thousandth of it: there
     errors are proportional to the noise, and their ratio does not depend on the number any more.
     """
-    rows = _ROWS * max((release.rows_of_noise for price in (one, other) for release in price.sums), default=1.0)
+    rows = _ROWS * max(
+        (release.rows_of_noise for price in (one, other) for release in price.sums), default=1.0
+    )
     pairs = zip(widths(one, rows), widths(other, rows), strict=True)
     known = [_log_ratio(b, a) for a, b in pairs if max(a, b) > 0 and math.isfinite(a + b)]
     mean = sum(known) / len(known) if known else 0.0
@@ -66,35 +79,51 @@ def _compared(widths: Widths, one: Price, other: Price) -> tuple[Price, Price, f
 
 def _log_ratio(one: float, other: float) -> float:
     """Of two half-widths; one that is rounded to nothing counts as a quarter of the other."""
-    return math.log(max(one, other / 4) / max(other, one / 4)) if not one or not other else math.log(one / other)
+    return (
+        math.log(max(one, other / 4) / max(other, one / 4))
+        if not one or not other
+        else math.log(one / other)
+    )
 
 
 def _cheapest(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
     """For a given error: in each family the least epsilon that reaches it; then the one that takes less of what is left."""
-    offers = [_reaching(asked, family, cost, meter, errors) for family in _families(asked, cost, meter)]
+    offers = [
+        _reaching(asked, family, cost, meter, errors) for family in _families(asked, cost, meter)
+    ]
     best = min(offers, key=lambda offer: _share(offer.charge, meter))
-    return best, f"the cheapest that reaches the error: {_share(best.charge, meter):.2%} of what is left"
+    return (
+        best,
+        f"the cheapest that reaches the error: {_share(best.charge, meter):.2%} of what is left",
+    )
 
 
 def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
     if cost.mechanism == "gaussian" and not meter.free_delta:
         rule = "Gaussian noise needs a delta, and this budget has none to spare"
-        raise InvalidInput('mechanism="gaussian"', rule, "Use Laplace noise, or set delta in [budget].")
+        raise InvalidInput(
+            'mechanism="gaussian"', rule, "Use Laplace noise, or set delta in [budget]."
+        )
     if cost.mechanism is not None:
         return [cost.mechanism]
     return (
         ["laplace", "gaussian"]
-        if meter.free_delta and any(isinstance(one, Sums) and not one.public for one in asked["laplace"])
+        if meter.free_delta
+        and any(isinstance(one, Sums) and not one.public for one in asked["laplace"])
         else ["laplace"]
     )
 
 
-def _offer(asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
+def _offer(
+    asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter
+) -> Price:
     """The price of one family at one epsilon, with the delta for private keys that was asked for, or a share of the rest."""
     delta, suited = cost.delta, asked[family]
     if delta is None and any(isinstance(one, Keys) and not one.public for one in suited):
         left = _expect_delta(meter)
-        delta = _delta_for(price(suited, family, epsilon, meter.free_delta, left).charge, left, meter)
+        delta = _delta_for(
+            price(suited, family, epsilon, meter.free_delta, left).charge, left, meter
+        )
     return price(suited, family, epsilon, meter.free_delta, delta or Fraction(0))
 
 
@@ -107,7 +136,9 @@ def _expect_delta(meter: TwoMeterFilter) -> Fraction:
         raise InvalidInput("key_delta = 0", rule, f"Set key_delta in [budget], or {declared}.")
     if left < _LEAST_DELTA:
         rest = f"nothing of the delta {readable(kept)} that is kept for them"
-        raise BudgetExceeded("a delta for its private keys", rest, f"Raise key_delta in [budget], or {declared}.")
+        raise BudgetExceeded(
+            "a delta for its private keys", rest, f"Raise key_delta in [budget], or {declared}."
+        )
     return left
 
 
@@ -122,7 +153,9 @@ def _delta_for(charge: Charge, left: Fraction, meter: TwoMeterFilter) -> Fractio
     return max(math.floor(left * Fraction(share) / unit) * unit, _LEAST_DELTA)
 
 
-def _reaching(asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:
+def _reaching(
+    asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors
+) -> Price:
     """The least epsilon, to four digits, at which every error is as small as asked."""
 
     def reaches(epsilon: Fraction) -> bool:
@@ -153,7 +186,9 @@ def _within(found: Mapping[str, float | None], cost: Cost) -> bool:
     unknown = set(allowed) - set(found)
     if unknown:
         rule = "there is no such aggregate in this query"
-        raise InvalidInput(f"error of {sorted(unknown)[0]!r}", rule, f"Name some of {', '.join(found)}.")
+        raise InvalidInput(
+            f"error of {sorted(unknown)[0]!r}", rule, f"Name some of {', '.join(found)}."
+        )
     for name, most in allowed.items():
         error = found[name]
         if error is None:
@@ -175,4 +210,7 @@ def _share(charge: Charge, meter: TwoMeterFilter) -> float:
     """The part of what is left that a charge takes, by the meter that suits it best."""
     pairs = zip(charge.meters, meter.remaining.meters, strict=True)
     known = [(cost, left) for cost, left in pairs if cost is not None and left is not None]
-    return min((float(cost / left) if left else math.inf * bool(cost) for cost, left in known), default=math.inf)
+    return min(
+        (float(cost / left) if left else math.inf * bool(cost) for cost, left in known),
+        default=math.inf,
+    )

@@ -95,7 +95,13 @@ class PrivateBounds(Plan):
     def settled(self, found: Sequence[Limits]) -> Plan:
         """The plan of the question with the bounds that were found; its charge is the one that was made."""
         second = replace(self.cost, mechanism=self.price.family)
-        plan = _planned(self.asked, dict(zip(self.arguments, found, strict=True)), self.dataset, second, self.meter)
+        plan = _planned(
+            self.asked,
+            dict(zip(self.arguments, found, strict=True)),
+            self.dataset,
+            second,
+            self.meter,
+        )
         if plan.charge != self.price.charge:
             raise AssertionError("what is found must not change the charge")
         return plan
@@ -103,7 +109,10 @@ class PrivateBounds(Plan):
     @property
     def rehearsals(self) -> list[Plan]:
         """The plans for bounds of all kinds, to be tried before anything is charged."""
-        return [self.settled([_inside(one, limits) for one in self.searched]) for limits in (_UNIT, *_EXTREMES)]
+        return [
+            self.settled([_inside(one, limits) for one in self.searched])
+            for limits in (_UNIT, *_EXTREMES)
+        ]
 
     def remarks(self, found: Sequence[Found]) -> tuple[str, ...]:
         """What a reader of the answer should know about the bounds."""
@@ -112,7 +121,11 @@ class PrivateBounds(Plan):
         for one, bounds in zip(self.searched, found, strict=True):
             beyond = max(bounds.below + bounds.above, 0.0) / max(bounds.all, bounds.margin, 1.0)
             around = bounds.margin / max(bounds.all, bounds.margin, 1.0)
-            doubt = " TOO UNCERTAIN to rely on: epsilon is small for so few persons." if around > _VAGUE else ""
+            doubt = (
+                " TOO UNCERTAIN to rely on: epsilon is small for so few persons."
+                if around > _VAGUE
+                else ""
+            )
             said.append(
                 f"Bounds of {one.search.what} found privately: {readable(bounds.lower)} to {readable(bounds.upper)}; about "
                 f"{four_digits(min(100 * beyond, 100.0))} % (± {four_digits(100 * around)}) of the values lie beyond and "
@@ -124,15 +137,21 @@ class PrivateBounds(Plan):
         return f"PrivateBounds({len(self.searched)} searches, then {super().__repr__()})"
 
 
-def plan_private_bounds(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> PrivateBounds | None:
+def plan_private_bounds(
+    query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter
+) -> PrivateBounds | None:
     """The plan of a question whose bounds are found; None if it needs none, so that it can be planned as it is."""
     rows = ask(query, dataset)
     arguments = _unbounded(query, rows)
     if not arguments:
         return None
     if cost.epsilon is None:
-        rule = "the error depends on bounds that are still to be found, so it has no price beforehand"
-        raise InvalidInput('bounds="private" with an error', rule, "Pass epsilon=0.1 or the like instead of error.")
+        rule = (
+            "the error depends on bounds that are still to be found, so it has no price beforehand"
+        )
+        raise InvalidInput(
+            'bounds="private" with an error', rule, "Pass epsilon=0.1 or the like instead of error."
+        )
     if rows.whose.public:
         rule = "this question is about public tables, whose bounds need no noise"
         raise InvalidInput('bounds="private"', rule, "Declare min and max of the columns.")
@@ -141,13 +160,21 @@ def plan_private_bounds(query: tree.Query, dataset: Dataset, cost: Cost, meter: 
     price = Price(share / len(arguments), _COUNTING, rest)
     sums = _only_summed(query)
     searched = tuple(
-        numbers(name, typed(one, rows.read), rows, price, summed=one in sums) for one, name in arguments.items()
+        numbers(name, typed(one, rows.read), rows, price, summed=one in sums)
+        for one, name in arguments.items()
     )
     second = replace(cost, epsilon=rest, private_bounds=False)
     inside = {one: _inside(search, _UNIT) for one, search in zip(arguments, searched, strict=True)}
     assumed = _planned(query, inside, dataset, second, meter)
     own = {field.name: getattr(assumed, field.name) for field in fields(Plan)}
-    return PrivateBounds(**own, asked=query, dataset=dataset, meter=meter, arguments=tuple(arguments), searched=searched)
+    return PrivateBounds(
+        **own,
+        asked=query,
+        dataset=dataset,
+        meter=meter,
+        arguments=tuple(arguments),
+        searched=searched,
+    )
 
 
 def _inside(searched: Searched, limits: Limits) -> Limits:
@@ -159,15 +186,25 @@ def _inside(searched: Searched, limits: Limits) -> Limits:
     upper = limits[1] if search.upper is None else min(limits[1], search.upper)
     if lower < upper:
         return lower, upper
-    if search.upper is not None:  # what was tried lies beyond what is known: as near to it as can be
-        return (search.upper - 1 if search.lower is None else min(search.lower, search.upper - 1)), search.upper
+    if (
+        search.upper is not None
+    ):  # what was tried lies beyond what is known: as near to it as can be
+        return (
+            search.upper - 1 if search.lower is None else min(search.lower, search.upper - 1)
+        ), search.upper
     return lower, lower + 1
 
 
 def _planned(
-    query: tree.Query, limits: Mapping[tree.Expression, Limits], dataset: Dataset, cost: Cost, meter: TwoMeterFilter
+    query: tree.Query,
+    limits: Mapping[tree.Expression, Limits],
+    dataset: Dataset,
+    cost: Cost,
+    meter: TwoMeterFilter,
 ) -> Plan:
-    outputs = tuple(replace(output, value=_clamped(output.value, limits)) for output in query.outputs)
+    outputs = tuple(
+        replace(output, value=_clamped(output.value, limits)) for output in query.outputs
+    )
     return make_plan(replace(query, outputs=outputs), dataset, cost, meter)
 
 
@@ -175,7 +212,9 @@ def _clamped(value: tree.Expression, limits: Mapping[tree.Expression, Limits]) -
     """Arithmetic of aggregates, with bounds around the arguments that need them."""
     match value:
         case tree.Aggregate():
-            return replace(value, arguments=tuple(_clamp(one, limits.get(one)) for one in value.arguments))
+            return replace(
+                value, arguments=tuple(_clamp(one, limits.get(one)) for one in value.arguments)
+            )
         case tree.Call(_, parts) if tree.aggregates_in(value):
             return replace(value, arguments=tuple(_clamped(part, limits) for part in parts))
     return value
@@ -194,14 +233,21 @@ def _unbounded(query: tree.Query, rows: Asked) -> dict[tree.Expression, str]:
     for output in query.outputs:
         for aggregate in tree.aggregates_in(output.value):
             for one in _lacking(aggregate, rows):
-                found.setdefault(one, one.name if isinstance(one, tree.Column) else f"the argument of {output.name}")
+                found.setdefault(
+                    one,
+                    one.name if isinstance(one, tree.Column) else f"the argument of {output.name}",
+                )
     return found
 
 
 def _only_summed(query: tree.Query) -> set[tree.Expression]:
     """The arguments of which nothing but sums is asked for."""
-    asked = [aggregate for output in query.outputs for aggregate in tree.aggregates_in(output.value)]
-    others = {one for aggregate in asked if aggregate.function != "sum" for one in aggregate.arguments}
+    asked = [
+        aggregate for output in query.outputs for aggregate in tree.aggregates_in(output.value)
+    ]
+    others = {
+        one for aggregate in asked if aggregate.function != "sum" for one in aggregate.arguments
+    }
     return {one for aggregate in asked for one in aggregate.arguments} - others
 
 
@@ -210,7 +256,9 @@ def _lacking(aggregate: tree.Aggregate, rows: Asked) -> list[tree.Expression]:
     if kind.of_persons or not aggregate.arguments:
         return []
     read = [(one, typed(one, rows.read)) for one in aggregate.arguments]
-    open_ = [one for one, known in read if isinstance(known.type, Number) and not known.type.bounded]
+    open_ = [
+        one for one, known in read if isinstance(known.type, Number) and not known.type.bounded
+    ]
     if not open_ or _works([Argument("x", known) for _, known in read], aggregate):
         return []
     return open_

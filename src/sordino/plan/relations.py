@@ -226,7 +226,9 @@ class PerPerson:
     def whose(self) -> Whose:
         """Without keys one row a person."""
         whose = self.rows.whose
-        return replace(whose, single=whose.single or not self.keys, every=False, cut=whose.cut or self.cut)
+        return replace(
+            whose, single=whose.single or not self.keys, every=False, cut=whose.cut or self.cut
+        )
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,11 @@ class Sums(_Priced):
     @property
     def partial(self) -> Partial:
         """What is summed, as it suits the noise."""
-        return self.channel.partial if self.share is None else self.channel.partial.suited(self.share.family)
+        return (
+            self.channel.partial
+            if self.share is None
+            else self.channel.partial.suited(self.share.family)
+        )
 
     @property
     def norm(self) -> Norm:
@@ -101,7 +105,11 @@ class Sums(_Priced):
         if self.public:
             return None
         share, reach = self.spent, self.sensitivity
-        return Laplace((reach.l1 or 0) / share.epsilon) if share.family == "laplace" else Gaussian(reach.l2 / share.mu)
+        return (
+            Laplace((reach.l1 or 0) / share.epsilon)
+            if share.family == "laplace"
+            else Gaussian(reach.l2 / share.mu)
+        )
 
     @property
     def noise(self) -> Noise:
@@ -120,7 +128,11 @@ class Sums(_Priced):
         """What it tells at most about one person; None where it is public."""
         if self.public:
             return None
-        return LaplaceLoss(self.spent.epsilon) if self.spent.family == "laplace" else GaussianLoss(self.spent.mu)
+        return (
+            LaplaceLoss(self.spent.epsilon)
+            if self.spent.family == "laplace"
+            else GaussianLoss(self.spent.mu)
+        )
 
     @property
     def charge(self) -> Charge:
@@ -134,11 +146,15 @@ class Sums(_Priced):
 
     def estimated(self, aggregate: Aggregate, noisy: Integers, confidence: float) -> Estimated:
         """One aggregate of the noisy vectors, public numbers behind them."""
-        return self.partial.estimated(self.channel.answers[aggregate], noisy, self.unit, self.noise, confidence)
+        return self.partial.estimated(
+            self.channel.answers[aggregate], noisy, self.unit, self.noise, confidence
+        )
 
     def error(self, aggregate: Aggregate, confidence: float, rows: float | None) -> float | None:
         """The half-width to expect; None where it depends on data and no number of rows is assumed."""
-        return self.partial.error(self.channel.answers[aggregate], self.unit, self.noise, confidence, rows)
+        return self.partial.error(
+            self.channel.answers[aggregate], self.unit, self.noise, confidence, rows
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +196,9 @@ class Drawn(_Priced):
         """The aggregates that it answers."""
         return self.column.answers
 
-    def estimated(self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float) -> Estimated | Chosen:
+    def estimated(
+        self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float
+    ) -> Estimated | Chosen:
         """One aggregate of what was drawn, the confidence being part of the draws."""
         return self.column.draws.estimated(aggregate, drawn)
 
@@ -221,13 +239,19 @@ class Keys(_Priced):
     @cached_property
     def mechanism(self) -> KeySelection | None:
         """The selection; None where all keys are shown."""
-        return None if self.public else _selection(self.spent.epsilon, self.spent.delta, self.l1, self.linf)
+        return (
+            None
+            if self.public
+            else _selection(self.spent.epsilon, self.spent.delta, self.l1, self.linf)
+        )
 
     @property
     def charge(self) -> Charge:
         """What it costs."""
         selection = self.mechanism
-        return NOTHING if selection is None else Charge.approximate(selection.epsilon, selection.delta)
+        return (
+            NOTHING if selection is None else Charge.approximate(selection.epsilon, selection.delta)
+        )
 
 
 @dataclass(frozen=True, eq=False)

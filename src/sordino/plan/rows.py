@@ -34,7 +34,9 @@ from sordino.query.types import Number, Text
 __all__ = ["cleaned_rows", "public_rows", "select_rows"]
 
 
-def cleaned_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Values], *, owned: bool = True) -> exp.Select:
+def cleaned_rows(
+    relation: Relation, wanted: Collection[str], lists: dict[str, Values], *, owned: bool = True
+) -> exp.Select:
     """As `select_rows`; cells that only pass through are cleaned at the end, when fewer rows may be left."""
     late = _late(relation, {alias for alias in wanted if alias != PERSON})
     rows = select_rows(relation, wanted, lists, owned=owned, raw=late)
@@ -46,7 +48,11 @@ def _late(relation: Relation, asked: Collection[str], *, alone: bool = True) -> 
     """How cells that nothing below reads are cleaned, by alias; `alone` says that no row can be dropped before."""
     match relation:
         case Scan(table, fields) if not alone:
-            own = [field for field in fields if field.alias in asked and field.identity is None and field.raw is None]
+            own = [
+                field
+                for field in fields
+                if field.alias in asked and field.identity is None and field.raw is None
+            ]
             return {
                 field.alias: reading.read(table.columns[field.name], column(field.alias)).sql
                 for field in own
@@ -63,7 +69,11 @@ def _late(relation: Relation, asked: Collection[str], *, alone: bool = True) -> 
             read = {field.alias for pair in keys for field in pair}
             read |= set() if condition is None else mentioned([condition])
             # a parent's row stands beside many: it is cleaned before
-            sides = [side for side, name in ((left, "left"), (right, "right")) if not keys or relation.via or name != owner]
+            sides = [
+                side
+                for side, name in ((left, "left"), (right, "right"))
+                if not keys or relation.via or name != owner
+            ]
             found = [_late(side, set(asked) & aliases(side) - read, alone=False) for side in sides]
             return {alias: value for one in found for alias, value in one.items()}
         case _:
@@ -89,10 +99,14 @@ def select_rows(
             return _scan(relation, asked, lists, with_person, raw)
         case Filter(rows, conditions):
             inner = select_rows(rows, asked | mentioned(conditions), lists, owned=owned, raw=raw)
-            return _select(asked, inner, with_person, where=[condition.copy() for condition in conditions])
+            return _select(
+                asked, inner, with_person, where=[condition.copy() for condition in conditions]
+            )
         case Derive(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
-            inner = select_rows(rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned, raw=raw)
+            inner = select_rows(
+                rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned, raw=raw
+            )
             return _select(asked - set(made), inner, with_person, made) if made else inner
         case Lookup():
             return _lookup(relation, asked, lists, owned, raw)
@@ -113,7 +127,9 @@ def select_rows(
             return select([exp.Star()], together, "parts")
         case Window(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
-            inner = cleaned_rows(rows, (asked - set(made)) | (mentioned(made.values()) - {PERSON}), lists)
+            inner = cleaned_rows(
+                rows, (asked - set(made)) | (mentioned(made.values()) - {PERSON}), lists
+            )
             return _select(asked - set(made), inner, with_person, made) if made else inner
         case _:
             assert_never(relation)
@@ -137,7 +153,9 @@ def _place(alias: str) -> tuple[int, str]:
     return len(alias), alias
 
 
-def _ordered(part: Relation, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+def _ordered(
+    part: Relation, asked: Collection[str], lists: dict[str, Values], with_person: bool
+) -> exp.Select:
     """A part of a union, with its columns in the one order of all parts."""
     return _select(asked, cleaned_rows(part, asked, lists), with_person)
 
@@ -158,11 +176,17 @@ class _Listed:
 def _is_looked_up(declared: dataset.Column) -> bool:
     """Whether the cells of a column are looked up in a long public list."""
     values = getattr(declared.type, "values", None)
-    return isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values)
+    return (
+        isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values)
+    )
 
 
 def _scan(
-    scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool, raw: Collection[str] = ()
+    scan: Scan,
+    asked: Collection[str],
+    lists: dict[str, Values],
+    with_person: bool,
+    raw: Collection[str] = (),
 ) -> exp.Select:
     """The cleaned cells of a table; each row finds at most one value in the long lists of its columns."""
     table = scan.table
@@ -179,7 +203,11 @@ def _scan(
         cell, declared = column(field.name, table.name), table.columns[field.name]
         if field.raw is not None or field.alias in raw:
             items.append(named(cell, field.alias))
-        elif isinstance(kind := declared.type, Text | Number) and kind.values is not None and _is_looked_up(declared):
+        elif (
+            isinstance(kind := declared.type, Text | Number)
+            and kind.values is not None
+            and _is_looked_up(declared)
+        ):
             # longer than the table's name, so that it is another one
             beside = f"{field.alias} of {table.name}"
             joined.append((_Listed(kind.values, reading.raw(kind, cell)), beside))
@@ -189,7 +217,9 @@ def _scan(
     rows = select(items or [named(exp.true(), "c")], source(table.name))
     for listed, beside in joined:
         lists[listed.name] = listed.values
-        relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(beside), table=True)
+        relation = exp.alias_(
+            exp.Table(this=identifier(listed.name)), identifier(beside), table=True
+        )
         same = exp.EQ(this=column("value", beside), expression=listed.cell.copy())
         rows = rows.join(relation, on=same, join_type="LEFT", copy=False)
     return rows
@@ -223,7 +253,9 @@ def _public(public: Relation, wanted: Collection[str], lists: dict[str, Values])
             return public_rows(public, wanted, lists)
         case Filter(rows, conditions):
             inner = _public(rows, {*wanted, *mentioned(conditions)}, lists)
-            return _select(wanted, inner, False, where=[condition.copy() for condition in conditions])
+            return _select(
+                wanted, inner, False, where=[condition.copy() for condition in conditions]
+            )
         case Lookup():
             return _lookup(public, wanted, lists, owned=False, by_key=True)
         case _:
@@ -234,13 +266,21 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     """The wanted columns of a public table, its key among them: certainly one row for each key whatever the file holds."""
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
-    one = [named(LeastOf(this=column(field.alias)), field.alias) for field in theirs if field.alias not in keys]
+    one = [
+        named(LeastOf(this=column(field.alias)), field.alias)
+        for field in theirs
+        if field.alias not in keys
+    ]
     cells = _scan(public, {field.alias for field in theirs}, lists, with_person=False)
     return select([*(column(key) for key in keys), *one], cells, "r", group=keys)
 
 
 def _join(
-    join: Join, asked: Collection[str], lists: dict[str, Values], with_person: bool, raw: Collection[str]
+    join: Join,
+    asked: Collection[str],
+    lists: dict[str, Values],
+    with_person: bool,
+    raw: Collection[str],
 ) -> exp.Select:
     by_key = bool(join.keys)
     needed = set(asked) | (mentioned([join.condition]) if join.condition is not None else set())
@@ -258,17 +298,27 @@ def _join(
         sides.append(rows)
     left, right = sides
     pairs = [(one.alias, other.alias) for one, other in join.keys] or [(PERSON, PERSON)]
-    same = [exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs]
-    on = exp.and_(*same, *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]), copy=False)
+    same = [
+        exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs
+    ]
+    on = exp.and_(
+        *same,
+        *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]),
+        copy=False,
+    )
     mark = join.fields[-1].alias if join.marks else ""
     kept = sorted(set(asked) - {mark}, key=_place)
     items: list[exp.Expr] = []
     if with_person:
-        items.append(named(column(PERSON, "r" if by_key and join.owner == "right" else "l"), PERSON))
+        items.append(
+            named(column(PERSON, "r" if by_key and join.owner == "right" else "l"), PERSON)
+        )
     items += [column(alias) for alias in kept]
     if mark in asked:
         there = exp.Not(this=exp.Is(this=column(pairs[0][1], "r"), expression=exp.Null()))
-        items.append(named(there if join.kind == "mark" else exp.convert(join.kind == "semi"), mark))
+        items.append(
+            named(there if join.kind == "mark" else exp.convert(join.kind == "semi"), mark)
+        )
     rows = select(items or [named(exp.true(), "c")], left, "l")
     kind = "LEFT" if join.kind == "mark" else join.kind.upper()
     return rows.join(right.subquery(identifier("r"), copy=False), on=on, join_type=kind, copy=False)

@@ -45,7 +45,11 @@ class Term:
     @property
     def rows(self) -> exp.Expr:
         """How many of a person's rows count, for scaling."""
-        return exp.Count(this=exp.Star() if self.partial.every_row or not self.columns else column(self.columns[0]))
+        return exp.Count(
+            this=exp.Star()
+            if self.partial.every_row or not self.columns
+            else column(self.columns[0])
+        )
 
 
 def full(weight: exp.Expr) -> exp.Expr:
@@ -57,7 +61,11 @@ def bounded(term: Term, own: exp.Expr, weighted: bool) -> exp.Expr:
     """A person's own sum in one group, cut to what the rows that count can reach where sums are cut."""
     rows = term.quota.each
     if term.partial.bounding != "clip":
-        return exp.Coalesce(this=own, expressions=[whole(0)]) if term.partial.bounding == "scale" else own
+        return (
+            exp.Coalesce(this=own, expressions=[whole(0)])
+            if term.partial.bounding == "scale"
+            else own
+        )
     if not term.partial.grids:
         return exp.func("LEAST", own, whole(rows))
     (grid,) = term.partial.grids
@@ -94,7 +102,9 @@ def size(term: Term) -> tuple[exp.Expr, int]:
             (name,), grids = term.names, term.partial.grids
             row = max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
             own = bounded(term, column(name), weighted=False)
-            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(row, 1)
+            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(
+                row, 1
+            )
 
 
 def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Expr:
@@ -107,11 +117,16 @@ def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Exp
     most, groups = quota.each * row, -(-quota.total // quota.each)
     unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))
     if unit > 1:
-        size = WideDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
+        size = WideDiv(
+            this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))),
+            expression=whole(unit),
+        )
     if norm == "l1":
         total, bound = exp.Sum(this=size), WEIGHT * (quota.total * row // unit)
     else:
-        total = exp.Sum(this=exp.Mul(this=exp.Paren(this=size), expression=exp.Paren(this=size.copy())))
+        total = exp.Sum(
+            this=exp.Mul(this=exp.Paren(this=size), expression=exp.Paren(this=size.copy()))
+        )
         bound = WEIGHT**2 * (quota.squares * row**2 // unit**2)
     # no person has anything in 2^40 groups, so that the sum fits into 64 bits
     positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))

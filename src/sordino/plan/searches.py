@@ -57,7 +57,9 @@ class Searched:
         return Charge(draws, *bounded_range(draws)) + Charge.of(LaplaceLoss(counts))
 
 
-def numbers(what: str, typed: Typed, rows: Asked, price: Price, *, summed: bool = False) -> Searched:
+def numbers(
+    what: str, typed: Typed, rows: Asked, price: Price, *, summed: bool = False
+) -> Searched:
     """The search for bounds of a number, among the rows of a question; `summed` where only its sum is asked for."""
     kind = typed.type
     if not isinstance(kind, Number):
@@ -82,10 +84,14 @@ def groups_of_person(rows: Asked, keys: Sequence[Key], price: Price) -> Searched
 
 def rows_in_group(rows: Asked, keys: Sequence[Key], price: Price) -> Searched:
     """The search for max_rows_per_group, among the groups in which each person has the most rows."""
-    return _within_groups("max_rows_per_group", lambda: exp.Max(this=column("c")), rows, keys, price)
+    return _within_groups(
+        "max_rows_per_group", lambda: exp.Max(this=column("c")), rows, keys, price
+    )
 
 
-def _within_groups(what: str, number: Callable[[], exp.Expr], rows: Asked, keys: Sequence[Key], price: Price) -> Searched:
+def _within_groups(
+    what: str, number: Callable[[], exp.Expr], rows: Asked, keys: Sequence[Key], price: Price
+) -> Searched:
     lines = rows.lines([key.sql for key in keys], {})
     owner = ["u", *lines.keys]
     shares = select(
@@ -98,9 +104,13 @@ def _within_groups(what: str, number: Callable[[], exp.Expr], rows: Asked, keys:
 
 def _counted(what: str, owned: exp.Select, lines: Lines, rows: Asked, price: Price) -> Searched:
     """How many persons have each number `n`; very large ones are one."""
-    capped = select([named(exp.func("LEAST", column("n"), whole(MOST_COUNT + 1)), "q")], owned, "owned")
+    capped = select(
+        [named(exp.func("LEAST", column("n"), whole(MOST_COUNT + 1)), "q")], owned, "owned"
+    )
     result = select([column("q"), named(count_rows(), "w")], capped, "capped", group=["q"])
-    return Searched(CountSearch(what), Statement(result, 1, 1, lines.lists), 1, _persons(rows), price)
+    return Searched(
+        CountSearch(what), Statement(result, 1, 1, lines.lists), 1, _persons(rows), price
+    )
 
 
 def _persons(rows: Asked) -> int:

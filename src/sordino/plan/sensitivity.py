@@ -11,7 +11,15 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.partial import Bounding, Partial
 from sordino.query.bounds import Bounds, least
 
-__all__ = ["WEIGHT", "Contribution", "Norm", "Quota", "Sensitivity", "bounding", "square_root_upper"]
+__all__ = [
+    "WEIGHT",
+    "Contribution",
+    "Norm",
+    "Quota",
+    "Sensitivity",
+    "bounding",
+    "square_root_upper",
+]
 
 Norm = Literal["l1", "l2"]
 
@@ -64,7 +72,9 @@ class Contribution:
     def applied(self, bounding: Bounding, norm: Norm) -> Bounds:
         """The bounds that are applied: for L1 only `rows` where it is as low with that alone (sensitivity.md, Lemma 3)."""
         given = self.bounds
-        enough = norm == "l1" and given.rows is not None and self._total(bounding, given) == given.rows
+        enough = (
+            norm == "l1" and given.rows is not None and self._total(bounding, given) == given.rows
+        )
         return Bounds(given.rows) if enough else given
 
     def _each(self, bounding: Bounding, given: Bounds) -> int | None:
@@ -79,13 +89,21 @@ class Contribution:
         if self.by_row:
             return Quota(1, 1, 1, scaled=False)
         given, possible = self.applied(bounding, norm), self.possible
-        each, total, groups = self._each(bounding, given), self._total(bounding, given), least(given.groups, possible)
+        each, total, groups = (
+            self._each(bounding, given),
+            self._total(bounding, given),
+            least(given.groups, possible),
+        )
         if each is None or total is None:
             return None
         scaled = possible is None or total < possible * each
-        if bounding == "choose":  # who chooses is in no more groups than that, and in each with one value at least
+        if (
+            bounding == "choose"
+        ):  # who chooses is in no more groups than that, and in each with one value at least
             groups = least(groups, total)
-        return Quota(min(each, total), total, groups if bounding == "choose" or not scaled else None, scaled)
+        return Quota(
+            min(each, total), total, groups if bounding == "choose" or not scaled else None, scaled
+        )
 
     def expect_quota(self, bounding: Bounding, norm: Norm) -> Quota:
         """The same where a plan has found that there is one."""
@@ -153,7 +171,10 @@ def _within(partial: Partial, who: Contribution, quota: Quota, weight: int) -> S
     if who.neighbors is Neighbors.ADD_REMOVE:
         return Sensitivity(l0, l1, l2_squared, linf)
     if who.certain and partial.always:
-        spread, twice = weight * reach.spread, min(partial.width, 2)  # wider vectors are nonnegative with a constant sum
+        spread, twice = (
+            weight * reach.spread,
+            min(partial.width, 2),
+        )  # wider vectors are nonnegative with a constant sum
         return Sensitivity(l0, twice * spread, twice * spread**2, spread)
     l0 = 2 * l0 if l0 is not None and who.grouped else l0
     if not who.grouped and (apart := reach.replaced) is not None:

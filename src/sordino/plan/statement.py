@@ -102,7 +102,12 @@ def _sum(expression: exp.Expr) -> exp.Expr:
 
 
 def group_sums(
-    lines: Lines, terms: Sequence[Term], *, norm: Norm, found: Quota | None, measure: Measure | None = None
+    lines: Lines,
+    terms: Sequence[Term],
+    *,
+    norm: Norm,
+    found: Quota | None,
+    measure: Measure | None = None,
 ) -> Statement:
     """The sums of all terms for each group; with `found` the last column is the weight by which keys are selected.
 
@@ -114,7 +119,10 @@ def group_sums(
         keys.append(named(exp.cast(exp.Null(), "BIGINT"), "b"))
     if not lines.person:
         sums = [
-            named(s if isinstance(s, exp.Count) else exp.Coalesce(this=s, expressions=[whole(0)]), name)
+            named(
+                s if isinstance(s, exp.Count) else exp.Coalesce(this=s, expressions=[whole(0)]),
+                name,
+            )
             for term in terms
             for s, name in term.sums
         ]
@@ -125,13 +133,21 @@ def group_sums(
     sums = []
     for term in terms:
         weight = share_weight(term)
-        sums += [named(_sum(_times(bounded(term, column(n), weight is not None), weight)), n) for n in term.names]
+        sums += [
+            named(_sum(_times(bounded(term, column(n), weight is not None), weight)), n)
+            for n in term.names
+        ]
     weights = _weights(terms, norm)
     if found:
         sums.append(named(_sum(full(column("w"))), "found"))
         weights.append(named(person_weight(whole(1), 1, found, "l1"), "w"))
     if not weights and measure is None:
-        return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
+        return Statement(
+            select([*keys, *sums], shares, "shares", group=lines.keys),
+            len(keys),
+            len(sums),
+            lines.lists,
+        )
     named_only = [not_null("u")] if measure is not None and measure.nobody else []
     result = select([*keys, *sums], "shares", where=named_only, group=lines.keys)
     if weights and measure is None:
@@ -140,14 +156,18 @@ def group_sums(
     elif weights:
         whole_ = [named(column(weight.alias), weight.alias) for weight in weights]
         spread = select(
-            [column("u"), *map(column, (weight.alias for weight in weights))], "persons", where=[_lighter(whole_)]
+            [column("u"), *map(column, (weight.alias for weight in weights))],
+            "persons",
+            where=[_lighter(whole_)],
         )
         result = _joined(result, "spread", spread, ["u"])
     made = _statement(result, keys, sums, lines, measure)
     found_of = made.select
     if measure is not None:
         weights += _weights(_besides(terms, measure), "l1")  # as draws are
-        persons = select([column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"])
+        persons = select(
+            [column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"]
+        )
         found_of = _with(found_of, "persons", persons)
     return replace(made, select=_with(found_of, "shares", shares))
 
@@ -164,19 +184,28 @@ def _besides(terms: Sequence[Term], measure: Measure | None) -> list[Term]:
 
 
 def _statement(
-    result: exp.Select, keys: Sequence[exp.Expr], sums: Sequence[exp.Expr], lines: Lines, measure: Measure | None
+    result: exp.Select,
+    keys: Sequence[exp.Expr],
+    sums: Sequence[exp.Expr],
+    lines: Lines,
+    measure: Measure | None,
 ) -> Statement:
     """The groups' rows, and one after another the numbers of a measure."""
     if measure is None:
         return Statement(result, len(keys), len(sums), lines.lists)
-    numbers, found = list[exp.Select](), measure.selects(lines.select.copy() if measure.by_row else lines.select, lines.keys)
+    numbers, found = (
+        list[exp.Select](),
+        measure.selects(lines.select.copy() if measure.by_row else lines.select, lines.keys),
+    )
     empty = [named(exp.Null(), key) for key in lines.keys]
     for i, one in enumerate(found):
         for item in one.expressions:
             place = named(whole(len(numbers)), "b")
             rest = [named(whole(0), other.alias) for other in sums[1:]]
             first = named(column(item.alias), sums[0].alias if sums else "v")
-            numbers.append(select([*(key.copy() for key in empty), place, first, *rest], f"beyond{i}"))
+            numbers.append(
+                select([*(key.copy() for key in empty), place, first, *rest], f"beyond{i}")
+            )
     whole_: exp.Query = numbers[0] if not sums else result
     for one in numbers if sums else numbers[1:]:
         whole_ = exp.Union(this=whole_, expression=one, distinct=False)
@@ -199,12 +228,16 @@ def chosen_values(lines: Lines, term: Term) -> Statement:
         return Statement(_by(lines.keys, result, lines), len(keys), 1, lines.lists)
     owned = ["u", *lines.keys, value]
     present = [not_null(name) for name in (*lines.keys, value)]
-    pairs = select([column(name) for name in owned], lines.select, "lines", group=owned, having=present)
+    pairs = select(
+        [column(name) for name in owned], lines.select, "lines", group=owned, having=present
+    )
     real = (value,) if isinstance(term.partial, Different) and term.partial.real else ()
     ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value], real=real), quota.each)}
     if groups is not None:
         ranks["g"] = _rank("DENSE_RANK", ["u"], list(lines.keys)), groups
-    ranked = select([*map(column, owned), *(named(rank, name) for name, (rank, _) in ranks.items())], "pairs")
+    ranked = select(
+        [*map(column, owned), *(named(rank, name) for name, (rank, _) in ranks.items())], "pairs"
+    )
     few = [exp.LTE(this=column(name), expression=whole(most)) for name, (_, most) in ranks.items()]
     if quota.scaled and (groups is None or quota.total < groups * quota.each):
         # of those, the first in all groups together
@@ -216,7 +249,12 @@ def chosen_values(lines: Lines, term: Term) -> Statement:
 
 
 def _rank(
-    function: str, within: Sequence[str], names: Sequence[str], *, real: Sequence[str] = (), first: Sequence[exp.Expr] = ()
+    function: str,
+    within: Sequence[str],
+    names: Sequence[str],
+    *,
+    real: Sequence[str] = (),
+    first: Sequence[exp.Expr] = (),
 ) -> exp.Expr:
     """The place of a person's row among those within the same, by the hash of the person and some columns, then by these.
 
@@ -224,9 +262,17 @@ def _rank(
     What comes `first` counts before the hash.
     """
     cells = [_coarse(column(name)) if name in real else column(name) for name in ("u", *names)]
-    text = exp.func("CONCAT_WS", exp.Literal.string("|"), *(exp.cast(cell, "TEXT") for cell in cells))
-    order = exp.Order(expressions=[exp.Ordered(this=part) for part in (*first, exp.MD5(this=text), *map(column, names))])
-    return exp.Window(this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order)
+    text = exp.func(
+        "CONCAT_WS", exp.Literal.string("|"), *(exp.cast(cell, "TEXT") for cell in cells)
+    )
+    order = exp.Order(
+        expressions=[
+            exp.Ordered(this=part) for part in (*first, exp.MD5(this=text), *map(column, names))
+        ]
+    )
+    return exp.Window(
+        this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order
+    )
 
 
 def _coarse(value: exp.Column) -> exp.Expr:
@@ -245,22 +291,38 @@ def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
-        return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists)
+        return Statement(
+            _by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists
+        )
     count = exp.Count(this=column(value))
     many = exp.GT(this=count.copy(), expression=whole(quota.each))
     heavy = select([column("u")], "lines", group=["u"], having=[many])
-    present = [*(not_null(key) for key in lines.keys), exp.GT(this=count.copy(), expression=whole(0))]
-    owned = select([*(column(name) for name in owner), named(count, "n")], "lines", group=owner, having=present)
-    owned = owned.join(exp.Table(this=identifier("heavy")), using=[identifier("u")], join_type="INNER", copy=False)
+    present = [
+        *(not_null(key) for key in lines.keys),
+        exp.GT(this=count.copy(), expression=whole(0)),
+    ]
+    owned = select(
+        [*(column(name) for name in owner), named(count, "n")], "lines", group=owner, having=present
+    )
+    owned = owned.join(
+        exp.Table(this=identifier("heavy")), using=[identifier("u")], join_type="INNER", copy=False
+    )
     person = full(column("w0")) if quota.scaled else whole(WEIGHT)
     few = least(column("n"), quota.each)
-    weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
+    weight = exp.IntDiv(
+        this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n")
+    )
     lighter = [exp.LT(this=exp.Paren(this=weight.copy()), expression=whole(WEIGHT))]
     light = select([*(column(name) for name in owner), named(weight, "w")], "owned", where=lighter)
     if quota.scaled:
         weights = [named(person_weight(few.copy(), 1, quota, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
-        light = light.join(exp.Table(this=identifier("spread")), using=[identifier("u")], join_type="LEFT", copy=False)
+        light = light.join(
+            exp.Table(this=identifier("spread")),
+            using=[identifier("u")],
+            join_type="LEFT",
+            copy=False,
+        )
     # no table has 2^47 rows, so that the sum fits into 64 bits
     total = named(exp.cast(exp.Sum(this=full(column("w"))), "BIGINT"), "w")
     result = select([*keys, total], "lines", group=cell, having=[not_null(name) for name in cell])
@@ -284,14 +346,18 @@ _FEW = ("spread", "light", "heavy")
 def _joined(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]) -> exp.Select:
     """The result with one more named subquery in front, joined to it by some columns."""
     kind, table = "LEFT" if name in _FEW else "INNER", exp.Table(this=identifier(name))
-    result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
+    result = result.join(
+        table, using=[identifier(column) for column in using], join_type=kind, copy=False
+    )
     return _with(result, name, query)
 
 
 def _with(result: Q, name: str, query: exp.Select) -> Q:
     """The result with one more named subquery in front."""
     before = result.args.get("with_")
-    result = result.with_(identifier(name), as_=query, materialized=name not in _FEW, append=False, copy=False)
+    result = result.with_(
+        identifier(name), as_=query, materialized=name not in _FEW, append=False, copy=False
+    )
     if before is not None:
         for cte in before.expressions:
             result.args["with_"].append("expressions", cte)
@@ -310,7 +376,11 @@ def _shares(lines: Lines, terms: Sequence[Term], measure: Measure | None) -> exp
             sums.append(named(term.rows, f"n{term.name}"))
     shares = _by(lines.keys, [column("u"), *(column(key) for key in lines.keys), *sums], lines, "u")
     few = [term for term in _besides(terms, measure) if term.groups is not None]
-    return select([exp.Star(), *(_place(term, lines.keys) for term in few)], shares, "own") if few else shares
+    return (
+        select([exp.Star(), *(_place(term, lines.keys) for term in few)], shares, "own")
+        if few
+        else shares
+    )
 
 
 def _place(term: Term, keys: Sequence[str]) -> exp.Expr:
@@ -322,7 +392,9 @@ def _place(term: Term, keys: Sequence[str]) -> exp.Expr:
 
 def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str) -> exp.Select:
     """The lines summed by keys, and more, where no key is NULL."""
-    return select(items, lines.select, "lines", group=(*more, *keys), having=[not_null(key) for key in keys])
+    return select(
+        items, lines.select, "lines", group=(*more, *keys), having=[not_null(key) for key in keys]
+    )
 
 
 def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:

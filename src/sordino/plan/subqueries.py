@@ -13,7 +13,16 @@ from sordino.plan.fragments import column
 from sordino.plan.joins import expect_same_persons
 from sordino.plan.names import Names, outermost
 from sordino.plan.own_rows import over_rows, within_person
-from sordino.plan.relations import PERSON, Derive, Field, Filter, PerPerson, Relation, UnionAll, Window
+from sordino.plan.relations import (
+    PERSON,
+    Derive,
+    Field,
+    Filter,
+    PerPerson,
+    Relation,
+    UnionAll,
+    Window,
+)
 from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, typed
@@ -46,7 +55,9 @@ def derived(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     return Derive(relation, tuple(fields), values)
 
 
-def _windows(names: Names, items: Sequence[tree.Output], fresh: Fresh) -> tuple[Relation, dict[tree.Expression, Typed]]:
+def _windows(
+    names: Names, items: Sequence[tree.Output], fresh: Fresh
+) -> tuple[Relation, dict[tree.Expression, Typed]]:
     """The rows with the windows of all items beside them."""
     wanted = outermost((item.value for item in items), lambda part: _window(part) is not None)
     relation = names.relation
@@ -54,7 +65,9 @@ def _windows(names: Names, items: Sequence[tree.Output], fresh: Fresh) -> tuple[
         return relation, {}
     if relation.whose.owner != "person":
         rule = "a window looks at the rows of one person, and here no column names the person"
-        raise InvalidInput("OVER (...)", rule, "Declare the unit of the table as a column, or ask with GROUP BY.")
+        raise InvalidInput(
+            "OVER (...)", rule, "Declare the unit of the table as a column, or ask with GROUP BY."
+        )
     found: dict[tree.Expression, Typed] = {}
     values: dict[str, exp.Expr] = {}
     # keys that are no columns count too: a later join on them would tell rows apart that tie in all others
@@ -64,7 +77,9 @@ def _windows(names: Names, items: Sequence[tree.Output], fresh: Fresh) -> tuple[
     if sum(bool(window.order) for _, window, _ in windows) > 1:
         # one order of equal rows for all windows: which of their numbers stand side by side must not hang on the engine
         place = fresh()
-        numbered = over_rows(tree.Window("row_number", (), ()), [], [], [(cell, False) for cell in cells], [], None)
+        numbered = over_rows(
+            tree.Window("row_number", (), ()), [], [], [(cell, False) for cell in cells], [], None
+        )
         fields = (*relation.fields, Field("", "", place, hidden=True))
         relation, cells = Window(relation, fields, {place: numbered.sql}), [column(place)]
     for part, window, limits in windows:
@@ -95,12 +110,20 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         raise InvalidInput("an aggregate in a subquery", rule, hint)
     if rows.every:
         rule = "a subquery with GROUP BY selects its keys, and aggregates of a person's rows"
-        raise InvalidInput("SELECT * with GROUP BY", rule, "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.")
+        raise InvalidInput(
+            "SELECT * with GROUP BY",
+            rule,
+            "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.",
+        )
     fields: list[Field] = [field for field in relation.fields if field.alias == PERSON]
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}
     for key in keys:
-        if names.is_person(key) and isinstance(key, tree.Column) and all(field.type is None for field in names.of(key)):
+        if (
+            names.is_person(key)
+            and isinstance(key, tree.Column)
+            and all(field.type is None for field in names.of(key))
+        ):
             continue
         found = typed(key, names.read)
         alias = fresh()
@@ -122,13 +145,21 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
             argument = Typed(argument.type, column(alias), argument.constant, argument.domain)
         made = within_person(aggregate, argument, whose.bounds.total, limits)
         alias = fresh()
-        if limits is None and aggregate.function in ("count", "sum") and whose.bounds.total is not None:
+        if (
+            limits is None
+            and aggregate.function in ("count", "sum")
+            and whose.bounds.total is not None
+        ):
             cut.add(alias)
         values[alias] = made.sql
         known[part] = Typed(made.type, column(alias), domain=made.domain)
     inner = Derive(relation, relation.fields, derived)
     aliases = tuple(known[key].sql.name for key in by if key in known)
-    one_value = {known[key].sql.name: LeastOf(this=known[key].sql.copy()) for key in keys if key in known and key not in by}
+    one_value = {
+        known[key].sql.name: LeastOf(this=known[key].sql.copy())
+        for key in keys
+        if key in known and key not in by
+    }
     fields += [Field("", "", alias, known[part].type, hidden=True) for part, alias in
                ((part, known[part].sql.name) for part in known) if alias in values]  # fmt: skip
     result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value, cut=bool(cut))
@@ -136,7 +167,9 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     def read(leaf: tree.Expression) -> Typed:
         if isinstance(leaf, tree.Column):
             rule = "in a subquery with GROUP BY it is neither an aggregate nor a key"
-            raise InvalidInput(f"column {leaf.name!r}", rule, "Add it to GROUP BY, or take MIN, MAX or SUM of it.")
+            raise InvalidInput(
+                f"column {leaf.name!r}", rule, "Add it to GROUP BY, or take MIN, MAX or SUM of it."
+            )
         return names.read(leaf)
 
     if rows.having is not None:
@@ -145,7 +178,9 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     computed: dict[str, exp.Expr] = {}
     for item in rows.items:
         if names.is_person(item.value):
-            shown += [replace(field, name=item.name, table="", hidden=False) for field in fields[:1]]
+            shown += [
+                replace(field, name=item.name, table="", hidden=False) for field in fields[:1]
+            ]
         if item.value in known or not names.is_person(item.value):
             made = typed(item.value, read, known)
             alias = fresh()
@@ -157,11 +192,17 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
 
 def distinct(relation: Relation, fresh: Fresh) -> Relation:
     """The rows without repetitions of one person's."""
-    if relation.whose.owner != "person" or not any(field.alias == PERSON for field in relation.fields):
+    if relation.whose.owner != "person" or not any(
+        field.alias == PERSON for field in relation.fields
+    ):
         rule = "DISTINCT drops repetitions among one person's rows, so the person must be selected"
-        raise InvalidInput("SELECT DISTINCT", rule, "Select the person column as well, or leave DISTINCT out.")
+        raise InvalidInput(
+            "SELECT DISTINCT", rule, "Select the person column as well, or leave DISTINCT out."
+        )
     values = {fresh(): field for field in relation.fields if field.type is not None}
-    inner = Derive(relation, relation.fields, {alias: field.typed.sql for alias, field in values.items()})
+    inner = Derive(
+        relation, relation.fields, {alias: field.typed.sql for alias, field in values.items()}
+    )
     fields = tuple(
         [field for field in relation.fields if field.alias == PERSON]
         + [replace(field, alias=alias, raw=None) for alias, field in values.items()]
@@ -177,11 +218,15 @@ def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
         expect_same_persons(first.whose, part.whose, by_row=True)
         if len(own) != len(columns[0]) or _person_places(part) != _person_places(first):
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
-            raise InvalidInput("UNION ALL", rule, "Select the same columns in the same order in each part.")
+            raise InvalidInput(
+                "UNION ALL", rule, "Select the same columns in the same order in each part."
+            )
     read = [table for part in parts for table in part.whose.tables]
     if first.whose.owner == "row" and len(set(read)) < len(read):
         rule = 'with unit = "row" each row is a person, who would count twice where a table stands in two parts'
-        raise InvalidInput("UNION ALL", rule, "Name each table once: SELECT ... FROM events WHERE a OR b.")
+        raise InvalidInput(
+            "UNION ALL", rule, "Name each table once: SELECT ... FROM events WHERE a OR b."
+        )
     aliases = [fresh() for _ in columns[0]]
     values: list[dict[str, exp.Expr]] = [{} for _ in parts]
     fields: dict[str, Field] = {}
@@ -191,10 +236,20 @@ def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
         for i, cell in enumerate(cells):
             values[i][alias] = _as_kind(kind, cell)
         fields[alias] = replace(
-            columns[0][place], alias=alias, type=kind, domain=None, raw=None, table="", nullable=True, looked_up=None
+            columns[0][place],
+            alias=alias,
+            type=kind,
+            domain=None,
+            raw=None,
+            table="",
+            nullable=True,
+            looked_up=None,
         )
     people = [field for field in first.fields if field.alias == PERSON]
-    made = tuple(Derive(part, (*people, *fields.values()), own) for part, own in zip(parts, values, strict=True))
+    made = tuple(
+        Derive(part, (*people, *fields.values()), own)
+        for part, own in zip(parts, values, strict=True)
+    )
     return UnionAll(made, (*people, *fields.values()))
 
 
@@ -204,14 +259,20 @@ def _as_kind(kind: Type, cell: Typed) -> exp.Expr:
         return selection(kind, [cell], lambda sql: sql[0]).sql
     if isinstance(cell.type, Number) and kind.integral and cell.type.integral:
         return cell.sql
-    return nodes.as_double(cell) if isinstance(cell.type, Number) else nodes.null("bigint" if kind.integral else "double")
+    return (
+        nodes.as_double(cell)
+        if isinstance(cell.type, Number)
+        else nodes.null("bigint" if kind.integral else "double")
+    )
 
 
 def _person_places(relation: Relation) -> int:
     return sum(field.alias == PERSON for field in relation.fields)
 
 
-def _window(part: tree.Expression) -> tuple[tree.Window, tuple[tree.Value, tree.Value] | None] | None:
+def _window(
+    part: tree.Expression,
+) -> tuple[tree.Window, tuple[tree.Value, tree.Value] | None] | None:
     """A window, perhaps within CLAMP, whose bounds are then those of the result."""
     match part:
         case tree.Window():
@@ -222,7 +283,9 @@ def _window(part: tree.Expression) -> tuple[tree.Window, tuple[tree.Value, tree.
             return None
 
 
-def _aggregate(part: tree.Expression) -> tuple[tree.Aggregate, tuple[tree.Value, tree.Value] | None] | None:
+def _aggregate(
+    part: tree.Expression,
+) -> tuple[tree.Aggregate, tuple[tree.Value, tree.Value] | None] | None:
     """An aggregate, perhaps within CLAMP, whose bounds are then those of the result."""
     match part:
         case tree.Aggregate():

@@ -131,11 +131,17 @@ def plan_suggestion(
     makers += [partial(_column, rows, declared, name) for name in _columns(columns, declared)]
     if not makers:
         rule = "each row is another person here, and every number has its limits already"
-        raise InvalidInput(f"nothing to suggest for {declared.name}", rule, "Name columns to look for narrower limits.")
+        raise InvalidInput(
+            f"nothing to suggest for {declared.name}",
+            rule,
+            "Name columns to look for narrower limits.",
+        )
     each = Price(price / len(makers), _COUNTING, later)
     searched = tuple(make(each) for make in makers)
     share = BudgetShare.of(_charge(searched), meter)
-    return SuggestionPlan(declared, rows.whose, searched, tuple(key.name for key in bound), price, later, share)
+    return SuggestionPlan(
+        declared, rows.whose, searched, tuple(key.name for key in bound), price, later, share
+    )
 
 
 def _table(dataset: Dataset, name: str | None) -> Table:
@@ -144,9 +150,15 @@ def _table(dataset: Dataset, name: str | None) -> Table:
         if len(protected) == 1:
             return protected[0]
         rule = f"bounds are suggested for one table, and this dataset protects {len(protected)}"
-        raise InvalidInput("a suggestion without a table", rule, f"Name one of {', '.join(t.name for t in protected)}.")
+        raise InvalidInput(
+            "a suggestion without a table",
+            rule,
+            f"Name one of {', '.join(t.name for t in protected)}.",
+        )
     if not isinstance(name, str):
-        raise InvalidInput(f"table={show(name)}", "a table is named by a text", "Pass 'visits' or the like.")
+        raise InvalidInput(
+            f"table={show(name)}", "a table is named by a text", "Pass 'visits' or the like."
+        )
     table = dataset.tables[find("table", name, dataset.tables, "")]
     if table.public:
         rule = "a public table protects nobody, so that its bounds need no noise"
@@ -171,7 +183,11 @@ def _epsilon(given: Any) -> Fraction:
 
 def _keys(keys: Sequence[ColumnLike], rows: Asked, table: Table) -> tuple[Key, ...]:
     if isinstance(keys, str) or not isinstance(keys, Sequence):
-        raise InvalidInput(f"keys={show(keys)}", "the keys of a grouping are a list", 'Pass keys=["ward"] or the like.')
+        raise InvalidInput(
+            f"keys={show(keys)}",
+            "the keys of a grouping are a list",
+            'Pass keys=["ward"] or the like.',
+        )
     if keys and rows.whose.by_row:
         rule = "every person has one row here, and so is in one group"
         raise InvalidInput("keys", rule, "Leave out keys.")
@@ -180,7 +196,11 @@ def _keys(keys: Sequence[ColumnLike], rows: Asked, table: Table) -> tuple[Key, .
         expression = term_tree(key)
         if isinstance(expression, tree.Column):
             expression = tree.Column(find("column", expression.name, table.columns, ""))
-        name = expression.name if isinstance(expression, tree.Column) else f"key {len(bound) + 1}: {expression!r}"
+        name = (
+            expression.name
+            if isinstance(expression, tree.Column)
+            else f"key {len(bound) + 1}: {expression!r}"
+        )
         bound.append(bind_key(name, typed(expression, rows.read)))
     if all(not key.private for key in bound):
         all_keys(bound)
@@ -191,16 +211,32 @@ def _columns(asked: Sequence[str] | None, table: Table) -> list[str]:
     """The columns to search: those named, or all numbers and dates that have no limits."""
     if asked is None:
         return [name for name, column in table.columns.items() if _unlimited(column.type)]
-    if isinstance(asked, str) or not isinstance(asked, Sequence) or not all(isinstance(name, str) for name in asked):
-        raise InvalidInput(f"columns={show(asked)}", "columns are a list of names", 'Pass columns=["cost"] or the like.')
+    if (
+        isinstance(asked, str)
+        or not isinstance(asked, Sequence)
+        or not all(isinstance(name, str) for name in asked)
+    ):
+        raise InvalidInput(
+            f"columns={show(asked)}",
+            "columns are a list of names",
+            'Pass columns=["cost"] or the like.',
+        )
     found = [find("column", name, table.columns, "") for name in asked]
     for name in found:
         kind = table.columns[name].type
-        if not isinstance(kind, Number | Day | Moment) or (isinstance(kind, Number) and kind.values is not None):
+        if not isinstance(kind, Number | Day | Moment) or (
+            isinstance(kind, Number) and kind.values is not None
+        ):
             rule = "only numbers and dates have limits, and a category lists its values"
-            raise InvalidInput(f"the column {show(name)}", rule, "Name columns of type int, float, date or datetime.")
+            raise InvalidInput(
+                f"the column {show(name)}",
+                rule,
+                "Name columns of type int, float, date or datetime.",
+            )
         if found.count(name) > 1:
-            raise InvalidInput(f"the column {show(name)}", "it is named twice", "Name each column once.")
+            raise InvalidInput(
+                f"the column {show(name)}", "it is named twice", "Name each column once."
+            )
     return found
 
 

@@ -23,7 +23,11 @@ __all__ = ["at_most", "ball", "certified", "exact_lower", "exact_upper", "holds"
 # flint's precision is one setting for the whole process: hold it while it is ours, and across a fork.
 _precision = threading.RLock()
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
+    os.register_at_fork(
+        before=_precision.acquire,
+        after_in_parent=_precision.release,
+        after_in_child=_precision.release,
+    )
 
 _MOST_BITS = 1 << 16
 

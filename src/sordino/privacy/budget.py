@@ -44,7 +44,9 @@ class Budget:
             raise InvalidInput(f"epsilon={show(self.epsilon)}", rule, "Pass a number such as 1.")
         if not 0 <= delta.lower <= delta.upper < 1:
             rule = "a budget's delta must be at least 0 and below 1"
-            raise InvalidInput(f"delta={show(self.delta)}", rule, "Pass 0, or a number such as 1e-6.")
+            raise InvalidInput(
+                f"delta={show(self.delta)}", rule, "Pass 0, or a number such as 1e-6."
+            )
         object.__setattr__(self, "epsilon", epsilon.lower)
         object.__setattr__(self, "delta", delta.lower)
 
@@ -56,7 +58,9 @@ class Budget:
     def from_json(text: str) -> Budget:
         """The budget that `to_json` stored."""
         budget, fields = json_form.load(text, {("budget", 1): Budget})
-        loaded: Budget = budget(json_form.rational(fields, "epsilon"), json_form.rational(fields, "delta"))
+        loaded: Budget = budget(
+            json_form.rational(fields, "epsilon"), json_form.rational(fields, "delta")
+        )
         return loaded
 
     def _repr_html_(self) -> str:

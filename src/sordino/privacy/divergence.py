@@ -15,7 +15,15 @@ from typing import Any, Literal, TypeAlias
 
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, upper, working
-from sordino.privacy.exact import Number, bounds, closed_unit, decimal_reading, float_upper, readable, show
+from sordino.privacy.exact import (
+    Number,
+    bounds,
+    closed_unit,
+    decimal_reading,
+    float_upper,
+    readable,
+    show,
+)
 
 __all__ = ["Distribution", "Verdict", "hockey_stick", "max_divergence", "multiplicative_distance", "total_variation",
            "verify_approximate", "verify_pure"]  # fmt: skip
@@ -123,7 +131,9 @@ def verify_pure(p: Distribution, q: Distribution, epsilon: Number) -> Verdict:
         direction, table, a, b = "q over p", _swapped(table), c, d
     event = frozenset(outcome for outcome, (x, y) in table.items() if x > 0 and x * b == a * y)
     first, second = _masses(table, event)
-    return Verdict(_sign(a, b, lowest) <= 0, event, first, second, _log_upper(a, b), "epsilon", direction)
+    return Verdict(
+        _sign(a, b, lowest) <= 0, event, first, second, _log_upper(a, b), "epsilon", direction
+    )
 
 
 def verify_approximate(p: Distribution, q: Distribution, epsilon: Number, delta: Number) -> Verdict:
@@ -143,20 +153,32 @@ def verify_approximate(p: Distribution, q: Distribution, epsilon: Number, delta:
     other, c, d = _excess(_swapped(table), lowest)
     if _sign(c - a, d - b, lowest) > 0:
         direction, event, a, b = "q over p", other, c, d
-    return Verdict(_sign(a - allowed, b, lowest) <= 0, event, a, b, _gap_upper(a, b, lowest), "delta", direction)
+    return Verdict(
+        _sign(a - allowed, b, lowest) <= 0,
+        event,
+        a,
+        b,
+        _gap_upper(a, b, lowest),
+        "delta",
+        direction,
+    )
 
 
 def _table(p: Distribution, q: Distribution) -> _Table:
     first, second = _read("p", p), _read("q", q)
     if isinstance(p, Mapping) != isinstance(q, Mapping):
         rule = "p and q must both be mappings or both be sequences"
-        raise InvalidInput(f"a {type(p).__name__} and a {type(q).__name__}", rule, "Name the outcomes in both.")
+        raise InvalidInput(
+            f"a {type(p).__name__} and a {type(q).__name__}", rule, "Name the outcomes in both."
+        )
     if not isinstance(p, Mapping) and len(first) != len(second):
         rule = "two sequences must give probabilities to the same outcomes"
         hint = "Write a 0 for an outcome that cannot happen."
         raise InvalidInput(f"{len(first)} and {len(second)} probabilities", rule, hint)
     zero = Fraction(0)
-    return {outcome: (first.get(outcome, zero), second.get(outcome, zero)) for outcome in first | second}
+    return {
+        outcome: (first.get(outcome, zero), second.get(outcome, zero)) for outcome in first | second
+    }
 
 
 def _read(name: str, given: Any) -> dict[Any, Fraction]:
@@ -166,13 +188,22 @@ def _read(name: str, given: Any) -> dict[Any, Fraction]:
         rule = f"{name} must be a mapping from outcomes to probabilities, or a sequence of probabilities"
         raise InvalidInput(f"{name}={show(given)}", rule, "Pass a dict or a list.")
     named = given if isinstance(given, Mapping) else dict(enumerate(given))
-    read = {outcome: decimal_reading(f"{name}[{show(outcome)}]", value) for outcome, value in named.items()}
+    read = {
+        outcome: decimal_reading(f"{name}[{show(outcome)}]", value)
+        for outcome, value in named.items()
+    }
     if not read:
-        raise InvalidInput(f"{name}={show(given)}", f"{name} must have an outcome", "Pass at least one probability.")
+        raise InvalidInput(
+            f"{name}={show(given)}",
+            f"{name} must have an outcome",
+            "Pass at least one probability.",
+        )
     for outcome, value in read.items():
         if not 0 <= value <= 1:
             place = f"{name}[{show(outcome)}]={show(named[outcome])}"
-            raise InvalidInput(place, "a probability must lie between 0 and 1", "Divide counts by their sum first.")
+            raise InvalidInput(
+                place, "a probability must lie between 0 and 1", "Divide counts by their sum first."
+            )
     miss = sum(read.values()) - 1
     if miss:
         total = f"1 {'+' if miss > 0 else '-'} {float(abs(miss)):.3g}"

@@ -42,7 +42,9 @@ def show(value: object) -> str:
         return f"a fraction of {value.numerator.bit_length()} over {value.denominator.bit_length()} bits"
     if isinstance(value, Fraction):
         return str(value)
-    text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value)
+    text = repr(
+        value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    )
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -63,7 +65,9 @@ def _checked(name: str, value: Any) -> Any:
 
 def _expect_short(name: str, value: Any) -> None:
     """Refuse a decimal such as 1e9999999, few letters that stand for a fraction which takes minutes to write down."""
-    if isinstance(value, Decimal) and (abs(value.adjusted()) > _MOST_DIGITS or len(value.as_tuple().digits) > _MOST_DIGITS):
+    if isinstance(value, Decimal) and (
+        abs(value.adjusted()) > _MOST_DIGITS or len(value.as_tuple().digits) > _MOST_DIGITS
+    ):
         rule = f"a decimal number has at most {_MOST_DIGITS:,} digits, before and after the point"
         raise _refuse(name, value, rule, "Pass an ordinary number.")
 
@@ -115,7 +119,9 @@ def bounds(name: str, value: Any) -> Bounds:
     return Bounds(min(a, b), max(a, b))
 
 
-def _require(name: str, value: object, holds: Callable[[Fraction], bool], read: Bounds, rule: str, hint: str) -> Bounds:
+def _require(
+    name: str, value: object, holds: Callable[[Fraction], bool], read: Bounds, rule: str, hint: str
+) -> Bounds:
     if not (holds(read.lower) and holds(read.upper)):
         raise _refuse(name, value, f"{name} must be {rule}", hint)
     return read
@@ -128,12 +134,16 @@ def positive(name: str, value: Any, hint: str = "Pass a number greater than zero
 
 def open_unit(name: str, value: Any, hint: str = "Pass a number such as 0.95.") -> Bounds:
     """Both readings of a number that must lie strictly between zero and one."""
-    return _require(name, value, lambda x: 0 < x < 1, bounds(name, value), "strictly between 0 and 1", hint)
+    return _require(
+        name, value, lambda x: 0 < x < 1, bounds(name, value), "strictly between 0 and 1", hint
+    )
 
 
 def closed_unit(name: str, value: Any, hint: str = "Pass a probability.") -> Bounds:
     """Both readings of a number that must lie between zero and one, ends included."""
-    return _require(name, value, lambda x: 0 <= x <= 1, bounds(name, value), "between 0 and 1", hint)
+    return _require(
+        name, value, lambda x: 0 <= x <= 1, bounds(name, value), "between 0 and 1", hint
+    )
 
 
 def least_reading(value: float) -> Fraction:

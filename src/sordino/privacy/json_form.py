@@ -35,7 +35,10 @@ _RATIO = re.compile(r"(-?[0-9]+)(?:/([0-9]+))?")
 
 def dump(kind: str, version: int, fields: Mapping[str, Field]) -> str:
     """The text of one object."""
-    texts = {name: [_text(x) for x in value] if isinstance(value, tuple) else _text(value) for name, value in fields.items()}
+    texts = {
+        name: [_text(x) for x in value] if isinstance(value, tuple) else _text(value)
+        for name, value in fields.items()
+    }
     return json.dumps({"kind": kind, "v": version, **texts})
 
 
@@ -51,7 +54,9 @@ def load(text: str, known: Mapping[tuple[str, int], Any]) -> tuple[Any, dict[str
     if entry is None:
         names = ", ".join(f"{kind} v{version}" for kind, version in known)
         rule = f"the kind and version must be one of: {names}"
-        raise InvalidInput(f"kind {show(key[0])} v{show(key[1])}", rule, "A newer Sordino may know it.")
+        raise InvalidInput(
+            f"kind {show(key[0])} v{show(key[1])}", rule, "A newer Sordino may know it."
+        )
     return entry, fields
 
 
@@ -82,7 +87,9 @@ def read(
         raise InvalidInput(f"kind {show(found)}", f'a stored {what} is of kind "{kind}"', hint)
     if type(version) is int and version > newest:
         rule = f"this Sordino reads its kind up to version {newest}"
-        raise InvalidInput(f"a stored {what} of version {show(version)}", rule, "Install a newer Sordino.")
+        raise InvalidInput(
+            f"a stored {what} of version {show(version)}", rule, "Install a newer Sordino."
+        )
     try:
         if type(version) is not int or version != newest:
             raise ValueError
@@ -135,8 +142,16 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _damaged(text: object, what: str) -> InvalidInput:
-    shown = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-    return InvalidInput(shown, f"it is not a stored {what}, or it is damaged", "Pass a text made by to_json(), unchanged.")
+    shown = (
+        f"a text of {len(text):,} characters"
+        if isinstance(text, str)
+        else f"a {type(text).__name__}"
+    )
+    return InvalidInput(
+        shown,
+        f"it is not a stored {what}, or it is damaged",
+        "Pass a text made by to_json(), unchanged.",
+    )
 
 
 def rational(fields: Mapping[str, Any], name: str) -> Fraction:
@@ -148,14 +163,22 @@ def rational(fields: Mapping[str, Any], name: str) -> Fraction:
         except (ValueError, ZeroDivisionError):
             pass
     hint = "Pass a text made by to_json()."
-    raise InvalidInput(f"{name}={show(value)}", f'field "{name}" must be an exact rational text such as "1/2"', hint)
+    raise InvalidInput(
+        f"{name}={show(value)}",
+        f'field "{name}" must be an exact rational text such as "1/2"',
+        hint,
+    )
 
 
 def rationals(fields: Mapping[str, Any], name: str) -> tuple[Fraction, ...]:
     """The exact values of a list field."""
     values = fields.get(name)
     if not isinstance(values, list):
-        raise InvalidInput(f"{name}={show(values)}", f'field "{name}" must be a list', "Pass a text made by to_json().")
+        raise InvalidInput(
+            f"{name}={show(values)}",
+            f'field "{name}" must be a list',
+            "Pass a text made by to_json().",
+        )
     return tuple(rational({name: value}, name) for value in values)
 
 

@@ -38,7 +38,9 @@ class Neighbors(Enum):
     @classmethod
     def _missing_(cls, value: object) -> Neighbors:
         names = " or ".join(repr(member.value) for member in cls)
-        raise InvalidInput(f"neighbors={show(value)}", "it is not a known neighbour relation", f"Pass {names}.")
+        raise InvalidInput(
+            f"neighbors={show(value)}", "it is not a known neighbour relation", f"Pass {names}."
+        )
 
     def related(self, first: Sequence[int], second: Sequence[int]) -> bool:
         """Whether two databases, given as histograms over one universe, are neighbours; each is its own neighbour."""
@@ -47,7 +49,9 @@ class Neighbors(Enum):
             return distance <= 1
         return distance <= 2 and l1_norm(first) == l1_norm(second)
 
-    def around(self, rows: Iterable[Hashable], universe: Collection[Hashable]) -> Iterator[tuple[Any, ...]]:
+    def around(
+        self, rows: Iterable[Hashable], universe: Collection[Hashable]
+    ) -> Iterator[tuple[Any, ...]]:
         """Every database that one row removed or added (or replaced) at any position makes of `rows`, each once.
 
         The database itself is not among them, although it is related to itself.
@@ -63,34 +67,53 @@ class Neighbors(Enum):
         histogram(database, members)
         return self._around(database, members)
 
-    def _around(self, database: tuple[Any, ...], members: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    def _around(
+        self, database: tuple[Any, ...], members: tuple[Any, ...]
+    ) -> Iterator[tuple[Any, ...]]:
         size = len(database)
         if self is Neighbors.REPLACE:
             for i in range(size):
-                yield from ((*database[:i], u, *database[i + 1 :]) for u in members if u != database[i])
+                yield from (
+                    (*database[:i], u, *database[i + 1 :]) for u in members if u != database[i]
+                )
             return
         # Equal rows side by side: removing either, or adding one before or after, makes the same database.
         for i in range(size):
             if i == 0 or database[i] != database[i - 1]:
                 yield database[:i] + database[i + 1 :]
         for i in range(size + 1):
-            yield from ((*database[:i], u, *database[i:]) for u in members if i == size or u != database[i])
+            yield from (
+                (*database[:i], u, *database[i:]) for u in members if i == size or u != database[i]
+            )
 
 
 def finite_universe(universe: Collection[Hashable]) -> tuple[Any, ...]:
     """The universe as a tuple, or a refusal if it is empty, unordered, or repeats or cannot tell apart its elements."""
     if isinstance(universe, Set) or not isinstance(universe, Collection):
-        rule, hint = "the universe must be a finite collection in a fixed order", "Pass a list or tuple of all rows."
+        rule, hint = (
+            "the universe must be a finite collection in a fixed order",
+            "Pass a list or tuple of all rows.",
+        )
         raise InvalidInput(f"universe={show(universe)}", rule, hint)
     members = tuple(universe)
     if not members:
-        raise InvalidInput("universe=()", "the universe must hold at least one row", "List every value a row may take.")
+        raise InvalidInput(
+            "universe=()",
+            "the universe must hold at least one row",
+            "List every value a row may take.",
+        )
     seen: set[Any] = set()
     for member in members:
         if _hashed(member) in seen:
-            raise InvalidInput(show(member), "the universe lists it twice", "List each possible row once.")
+            raise InvalidInput(
+                show(member), "the universe lists it twice", "List each possible row once."
+            )
         if member != member:
-            raise InvalidInput(show(member), "an element of the universe must equal itself", "Use None instead of NaN.")
+            raise InvalidInput(
+                show(member),
+                "an element of the universe must equal itself",
+                "Use None instead of NaN.",
+            )
         seen.add(member)
     return members
 
@@ -115,7 +138,9 @@ def histogram(rows: Iterable[Hashable], universe: Collection[Hashable]) -> tuple
     for row in rows:
         if _hashed(row) not in counts:
             hint = "Add it to the universe or leave the row out."
-            raise InvalidInput(f"row {show(row)}", "every row must be an element of the universe", hint)
+            raise InvalidInput(
+                f"row {show(row)}", "every row must be an element of the universe", hint
+            )
         counts[row] += 1
     return tuple(counts.values())
 
@@ -129,9 +154,15 @@ def rows(histogram: Sequence[int], universe: Collection[Hashable]) -> tuple[Any,
     """
     members, counts = finite_universe(universe), _counts(histogram)
     if len(counts) != len(members):
-        rule = f"a histogram needs one count for each of the {len(members)} elements of the universe"
-        raise InvalidInput(f"{len(counts)} counts", rule, "Write a zero for a kind of row that does not occur.")
-    return tuple(member for member, count in zip(members, counts, strict=True) for _ in range(count))
+        rule = (
+            f"a histogram needs one count for each of the {len(members)} elements of the universe"
+        )
+        raise InvalidInput(
+            f"{len(counts)} counts", rule, "Write a zero for a kind of row that does not occur."
+        )
+    return tuple(
+        member for member, count in zip(members, counts, strict=True) for _ in range(count)
+    )
 
 
 def l1_norm(histogram: Sequence[int]) -> int:
@@ -149,7 +180,9 @@ def l1_distance(first: Sequence[int], second: Sequence[int]) -> int:
     a, b = _counts(first), _counts(second)
     if len(a) != len(b):
         rule = "two histograms must count over the same universe"
-        raise InvalidInput(f"histograms of {len(a)} and {len(b)} counts", rule, "Make both with one universe.")
+        raise InvalidInput(
+            f"histograms of {len(a)} and {len(b)} counts", rule, "Make both with one universe."
+        )
     return sum(abs(x - y) for x, y in zip(a, b, strict=True))
 
 
@@ -157,5 +190,7 @@ def _counts(histogram: Sequence[int]) -> tuple[int, ...]:
     for count in histogram:
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
             hint = "Pass the number of rows of each kind, or rows to `histogram`."
-            raise InvalidInput(f"count {show(count)}", "a histogram holds whole numbers, none below zero", hint)
+            raise InvalidInput(
+                f"count {show(count)}", "a histogram holds whole numbers, none below zero", hint
+            )
     return tuple(int(count) for count in histogram)

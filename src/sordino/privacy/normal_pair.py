@@ -48,7 +48,11 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     low = max(by_tail, float(delta) * math.sqrt(2 * math.pi)) * (1 - 2.0**-40)
     if low < _SMALLEST_MU:
         asked = f"epsilon={show(float(epsilon))}, delta={show(float(delta))}"
-        raise InvalidInput(asked, f"they ask for mu below {_SMALLEST_MU}", "Such a guarantee allows no useful release.")
+        raise InvalidInput(
+            asked,
+            f"they ask for mu below {_SMALLEST_MU}",
+            "Such a guarantee allows no useful release.",
+        )
     near = nearest_good(lambda x: good(-x), -_rough_mu(epsilon, delta, low))
     if near is not None:
         return Fraction(-near)

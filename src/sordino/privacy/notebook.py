@@ -52,7 +52,10 @@ def meter(part: float | None, text: str = "") -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    heads = "".join(f'<th style="{_CELL.format("left")};border-bottom:{_LINE}">{_text(name)}</th>' for name in headings)
+    heads = "".join(
+        f'<th style="{_CELL.format("left")};border-bottom:{_LINE}">{_text(name)}</th>'
+        for name in headings
+    )
     lines = "".join(
         '<tr style="background:transparent">'
         + "".join(f'<td style="{_CELL.format("left")}">{_text(cell)}</td>' for cell in row)

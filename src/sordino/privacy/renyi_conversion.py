@@ -29,7 +29,9 @@ def epsilon_from(divergence: Divergence, delta: Fraction, orders: Iterable[Fract
 
     def epsilon(alpha: Fraction) -> arb:
         order = alpha - 1
-        return divergence(alpha) + ball(order / alpha).log() - ball(delta * alpha).log() / ball(order)
+        return (
+            divergence(alpha) + ball(order / alpha).log() - ball(delta * alpha).log() / ball(order)
+        )
 
     best = _best_order(epsilon, orders)
     return upper(certified(lambda: epsilon(best)))
@@ -40,7 +42,11 @@ def delta_from(divergence: Divergence, epsilon: Fraction, orders: Iterable[Fract
 
     def log_delta(alpha: Fraction) -> arb:
         order = ball(alpha - 1)
-        return order * (divergence(alpha) - ball(epsilon)) - ball(alpha).log() + order * ball((alpha - 1) / alpha).log()
+        return (
+            order * (divergence(alpha) - ball(epsilon))
+            - ball(alpha).log()
+            + order * ball((alpha - 1) / alpha).log()
+        )
 
     return log_delta(_best_order(log_delta, orders)).exp()
 

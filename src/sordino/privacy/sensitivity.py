@@ -71,7 +71,11 @@ def global_sensitivity(
         (Fraction(3, 1), (0, 0, 0), (3, 0, 0))
     """
     if not callable(f):
-        raise InvalidInput(f"f={show(f)}", "f must be a function of a tuple of rows", "Pass a function such as len.")
+        raise InvalidInput(
+            f"f={show(f)}",
+            "f must be a function of a tuple of rows",
+            "Pass a function such as len.",
+        )
     relation = Neighbors(neighbors)
     sizes = _sizes(size)
     measure = _MEASURES[_norm(norm, (0, 1, 2, math.inf), "")]
@@ -79,7 +83,9 @@ def global_sensitivity(
         _refuse_large(len(universe), sizes, relation, _whole("limit", limit, 1))
     members = finite_universe(universe)
 
-    lengths = sizes if relation is Neighbors.REPLACE else sorted({m for n in sizes for m in (n - 1, n)})
+    lengths = (
+        sizes if relation is Neighbors.REPLACE else sorted({m for n in sizes for m in (n - 1, n)})
+    )
     databases = {n: list(product(members, repeat=n)) for n in lengths}
     values = {n: [_vector(f, database) for database in databases[n]] for n in lengths}
     _refuse_unequal(databases, values)
@@ -96,7 +102,9 @@ def global_sensitivity(
     return SensitivityWitness(_value(largest, unit, norm), database, neighbor, relation, norm)
 
 
-def rounded_sensitivity(sensitivity: Number, *, step: Number, dimension: int, norm: float) -> Fraction:
+def rounded_sensitivity(
+    sensitivity: Number, *, step: Number, dimension: int, norm: float
+) -> Fraction:
     """How large a sensitivity can become when each coordinate x is rounded to the lattice, step * floor(x/step + 1/2).
 
     Privacy: an upper bound for every function with this sensitivity; in L1 and Linf some function reaches it.
@@ -118,12 +126,20 @@ def rounded_sensitivity(sensitivity: Number, *, step: Number, dimension: int, no
     most = decimal_reading("sensitivity", sensitivity)
     if most < 0:
         rule = "a sensitivity must not be negative"
-        raise InvalidInput(f"sensitivity={show(sensitivity)}", rule, "Pass the largest distance, as a positive number.")
+        raise InvalidInput(
+            f"sensitivity={show(sensitivity)}",
+            rule,
+            "Pass the largest distance, as a positive number.",
+        )
     unit = decimal_reading("step", step)
     if unit <= 0:
-        raise InvalidInput(f"step={show(step)}", "step must be greater than zero", "Pass a step such as 0.01.")
+        raise InvalidInput(
+            f"step={show(step)}", "step must be greater than zero", "Pass a step such as 0.01."
+        )
     d = _whole("dimension", dimension, 1)
-    kind = _norm(norm, (1, 2, math.inf), " Rounding never makes more coordinates differ: L0 stays as it is.")
+    kind = _norm(
+        norm, (1, 2, math.inf), " Rounding never makes more coordinates differ: L0 stays as it is."
+    )
     steps = most / unit
     whole = math.ceil(steps)
     if most == 0 or kind == math.inf:
@@ -148,14 +164,18 @@ def _sizes(size: int | range) -> range:
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         rule = f"{name} must be a whole number, at least {least}"
-        raise InvalidInput(f"{name}={show(value)}", rule, f"Pass an int such as {name}={least + 1}.")
+        raise InvalidInput(
+            f"{name}={show(value)}", rule, f"Pass an int such as {name}={least + 1}."
+        )
     return int(value)
 
 
 def _norm(norm: Any, known: tuple[float, ...], more: str) -> float:
     if isinstance(norm, bool) or not isinstance(norm, int | float) or norm not in known:
         hint = f"Pass {', '.join(str(k) for k in known[:-1])} or math.inf.{more}"
-        raise InvalidInput(f"norm={show(norm)}", "norm must be one that sensitivities are measured in", hint)
+        raise InvalidInput(
+            f"norm={show(norm)}", "norm must be one that sensitivities are measured in", hint
+        )
     return norm
 
 
@@ -173,7 +193,9 @@ def _refuse_large(kinds: int, sizes: range, relation: Neighbors, limit: int) -> 
                 continue
         value = f"universe of {kinds} and size={sizes[0] if len(sizes) == 1 else sizes}"
         rule = f"that makes {count} pairs of neighbours, the limit is {limit}"
-        raise TooLarge(value, rule, "Take a smaller universe or size, or raise limit if you can wait.")
+        raise TooLarge(
+            value, rule, "Take a smaller universe or size, or raise limit if you can wait."
+        )
 
 
 def _pairs(kinds: int, n: int, relation: Neighbors) -> Iterator[tuple[int, int]]:
@@ -193,7 +215,9 @@ def _vector(f: Callable[[tuple[Any, ...]], Any], database: tuple[Any, ...]) -> _
         result = f(database)
     except Exception as error:
         rule = f"f must have a value on every database, but raised {type(error).__name__}: {error}"
-        raise InvalidInput(f"f({show(database)})", rule, "Extend f, or leave such databases out by size.") from error
+        raise InvalidInput(
+            f"f({show(database)})", rule, "Extend f, or leave such databases out by size."
+        ) from error
     if hasattr(result, "tolist"):
         result = result.tolist()
     several = isinstance(result, Sequence) and not isinstance(result, str | bytes)
@@ -213,7 +237,9 @@ def _exact(value: Any, database: tuple[Any, ...]) -> Fraction:
     return Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]
 
 
-def _refuse_unequal(databases: dict[int, list[tuple[Any, ...]]], values: dict[int, list[_Vector]]) -> None:
+def _refuse_unequal(
+    databases: dict[int, list[tuple[Any, ...]]], values: dict[int, list[_Vector]]
+) -> None:
     everywhere = [pair for n in values for pair in zip(databases[n], values[n], strict=True)]
     first, expected = everywhere[0]
     for database, value in everywhere:
@@ -226,11 +252,15 @@ def _refuse_unequal(databases: dict[int, list[tuple[Any, ...]]], values: dict[in
 def _in_whole_units(values: dict[int, list[_Vector]]) -> tuple[dict[int, list[_Vector]], Fraction]:
     """The values as ints, which are much faster than Fractions, and their unit; unchanged if the ints would be long."""
     scale = 1
-    for denominator in {x.denominator for vectors in values.values() for vector in vectors for x in vector}:
+    for denominator in {
+        x.denominator for vectors in values.values() for vector in vectors for x in vector
+    }:
         scale = math.lcm(scale, denominator)
         if scale.bit_length() > 4096:
             return values, Fraction(1)
-    return {n: [tuple(int(x * scale) for x in v) for v in vectors] for n, vectors in values.items()}, Fraction(1, scale)
+    return {
+        n: [tuple(int(x * scale) for x in v) for v in vectors] for n, vectors in values.items()
+    }, Fraction(1, scale)
 
 
 def _value(largest: int | Fraction, unit: Fraction, norm: float) -> Fraction | float:

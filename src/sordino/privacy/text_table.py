@@ -10,7 +10,9 @@ __all__ = ["aligned", "padded", "text_width"]
 _GAP = "  "
 
 
-def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], *, ruled: bool = False) -> list[str]:
+def aligned(
+    rows: Sequence[Sequence[str]], right: Sequence[bool], *, ruled: bool = False
+) -> list[str]:
     """A line for each row, all columns as wide as their widest cell; `right` says which ones are aligned to the right.
 
     With `ruled` a line is drawn under the first row, which are the headings.
@@ -20,7 +22,13 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], *, ruled: bool
         ['ward    n', 'A     120']
     """
     widths = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
-    cells = [[padded(cell, width, right=side) for cell, width, side in zip(row, widths, right, strict=True)] for row in rows]
+    cells = [
+        [
+            padded(cell, width, right=side)
+            for cell, width, side in zip(row, widths, right, strict=True)
+        ]
+        for row in rows
+    ]
     if ruled:
         cells.insert(1, ["─" * width for width in widths])
     return [_GAP.join(row).rstrip() for row in cells]
@@ -36,4 +44,7 @@ def text_width(text: str) -> int:
     """How many places a terminal gives to a text: East Asian letters take two, combining marks none."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

@@ -9,7 +9,9 @@ from sordino.errors import InvalidInput
 
 __all__ = ["as_typed", "exact"]
 
-_NUMBER = re.compile(r"([+-]?)(\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"([+-]?)(\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE
+)
 _LONGEST = 400
 """Longer texts, and exponents beyond it, are refused: nobody types them, and their fractions would fill the memory."""
 
@@ -27,11 +29,17 @@ def exact(text: str, option: str = "a number") -> Fraction:
     if match is None:
         hint = "Write a number such as 0.1, 3/4 or 1e-6"
         comma = typed.replace(",", ".", 1)
-        point = f"; with a decimal point: {comma}" if comma != typed and _NUMBER.fullmatch(comma) else ""
+        point = (
+            f"; with a decimal point: {comma}"
+            if comma != typed and _NUMBER.fullmatch(comma)
+            else ""
+        )
         raise InvalidInput(value, "it is not a number", f"{hint}{point}.")
     _, _, exponent = typed.lower().partition("e")
     if len(typed) > _LONGEST or abs(int(exponent or 0)) > _LONGEST:
-        raise InvalidInput(value, f"it has more than {_LONGEST} digits", "Write an ordinary number.")
+        raise InvalidInput(
+            value, f"it has more than {_LONGEST} digits", "Write an ordinary number."
+        )
     if "/" in typed and int(typed.partition("/")[2]) == 0:
         raise InvalidInput(value, "it divides by zero", "Write a fraction such as 3/4.")
     return Fraction(typed)

@@ -24,12 +24,18 @@ class Bounds:
     @property
     def given(self) -> dict[str, int]:
         """The bounds that there are, by name."""
-        return {name: bound for name, bound in zip(NAMES, astuple(self), strict=True) if bound is not None}
+        return {
+            name: bound
+            for name, bound in zip(NAMES, astuple(self), strict=True)
+            if bound is not None
+        }
 
     @property
     def total(self) -> int | None:
         """The most rows in one answer, by all that is given; None if nothing bounds it."""
-        product = None if self.per_group is None or self.groups is None else self.per_group * self.groups
+        product = (
+            None if self.per_group is None or self.groups is None else self.per_group * self.groups
+        )
         return least(self.rows, product)
 
     def within(self, other: Bounds) -> Bounds:
@@ -45,7 +51,9 @@ class Bounds:
     def after(self, other: Bounds) -> Bounds:
         """Of one person's rows of two tables, one after another: the sum of both."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Bounds(*(None if one is None or another is None else one + another for one, another in pairs))
+        return Bounds(
+            *(None if one is None or another is None else one + another for one, another in pairs)
+        )
 
 
 NO_BOUNDS = Bounds()

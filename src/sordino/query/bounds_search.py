@@ -88,7 +88,9 @@ class Search(ABC):
     what: str
 
     @abstractmethod
-    def interval(self, places: Whole, weights: Whole, price: Price, moved: int) -> tuple[Fraction, Fraction]:
+    def interval(
+        self, places: Whole, weights: Whole, price: Price, moved: int
+    ) -> tuple[Fraction, Fraction]:
         """The bounds that are drawn: price.draws-private where neighbours differ by at most `moved` units of weight."""
 
     @abstractmethod
@@ -101,10 +103,18 @@ class Search(ABC):
         Privacy: price.epsilon-differentially private where neighbours differ by at most `moved` units of weight.
         """
         lower, upper = self.interval(places, weights, price, moved)
-        first, last = np.searchsorted(places, self.place(lower), "left"), np.searchsorted(places, self.place(upper), "right")
-        parts = [int(part.sum(dtype=np.int64)) for part in (weights[:first], weights[first:last], weights[last:])]
+        first, last = (
+            np.searchsorted(places, self.place(lower), "left"),
+            np.searchsorted(places, self.place(upper), "right"),
+        )
+        parts = [
+            int(part.sum(dtype=np.int64))
+            for part in (weights[:first], weights[first:last], weights[last:])
+        ]
         noise = Laplace(moved / price.counts)
-        below, inside, above = (int(count) / unit for count in noise.release(narrow(parts)).tolist())
+        below, inside, above = (
+            int(count) / unit for count in noise.release(narrow(parts)).tolist()
+        )
         return Found(lower, upper, below, inside, above, self.margin(price, moved, unit))
 
     def margin(self, price: Price, moved: int, unit: int) -> float:
@@ -130,26 +140,49 @@ class NumberSearch(Search):
         """The code."""
         return code_of(bound)
 
-    def interval(self, places: Whole, weights: Whole, price: Price, moved: int) -> tuple[Fraction, Fraction]:
+    def interval(
+        self, places: Whole, weights: Whole, price: Price, moved: int
+    ) -> tuple[Fraction, Fraction]:
         """Two draws that follow each other."""
         coarse, fine = price.draws * _COARSE, price.draws * (1 - _COARSE)
         pull = max(Fraction(_FINE_PULL), 3 * fine / price.query_epsilon)
-        wide = self._drawn(self.coarse, places, weights, coarse / moved, Fraction(_COARSE_PULL), Fraction(_SMALL_PULL))
+        wide = self._drawn(
+            self.coarse,
+            places,
+            weights,
+            coarse / moved,
+            Fraction(_COARSE_PULL),
+            Fraction(_SMALL_PULL),
+        )
         return self._drawn(self.fine(*wide), places, weights, fine / moved, pull, pull)
 
     def _drawn(
-        self, points: tuple[Fraction, ...], places: Whole, weights: Whole, rate: Fraction, pull: Fraction, small: Fraction
+        self,
+        points: tuple[Fraction, ...],
+        places: Whole,
+        weights: Whole,
+        rate: Fraction,
+        pull: Fraction,
+        small: Fraction,
     ) -> tuple[Fraction, Fraction]:
         """One draw among all pairs of points; `pull` is the penalty on the logarithm of a width, `small` below 1."""
         lows, highs = np.triu_indices(len(points), 1)
-        codes, numbers = np.array([code_of(point) for point in points], np.int64), np.array(points, float)
+        codes, numbers = (
+            np.array([code_of(point) for point in points], np.int64),
+            np.array(points, float),
+        )
         widths = numbers[highs] - numbers[lows]
         if self.summed:
-            widths = widths ** (1 - _FARTHER) * np.maximum(np.abs(numbers[lows]), np.abs(numbers[highs])) ** _FARTHER
+            widths = (
+                widths ** (1 - _FARTHER)
+                * np.maximum(np.abs(numbers[lows]), np.abs(numbers[highs])) ** _FARTHER
+            )
         penalties = _penalties(widths, rate, pull, small)
         natural = (codes[lows] == 0) | (codes[highs] == 0)
         penalties[natural] -= math.floor(_NATURAL * FINENESS / rate)
-        at = draw_interval(IntervalDraw(codes[lows], codes[highs], penalties, rate), places, weights)
+        at = draw_interval(
+            IntervalDraw(codes[lows], codes[highs], penalties, rate), places, weights
+        )
         return points[lows[at]], points[highs[at]]
 
     @property
@@ -167,7 +200,10 @@ class NumberSearch(Search):
 
     def _known(self, points: list[Fraction]) -> set[Fraction]:
         """The points within what is known, the ends of which are points, too."""
-        lower, upper = (-LARGEST if self.lower is None else self.lower), (LARGEST if self.upper is None else self.upper)
+        lower, upper = (
+            (-LARGEST if self.lower is None else self.lower),
+            (LARGEST if self.upper is None else self.upper),
+        )
         return {min(max(point, lower), upper) for point in points}
 
 
@@ -179,13 +215,17 @@ class CountSearch(Search):
         """The number."""
         return int(bound)
 
-    def interval(self, places: Whole, weights: Whole, price: Price, moved: int) -> tuple[Fraction, Fraction]:
+    def interval(
+        self, places: Whole, weights: Whole, price: Price, moved: int
+    ) -> tuple[Fraction, Fraction]:
         """One draw among round numbers."""
         points, rate = self.points, price.draws / moved
         pull = max(Fraction(_COUNT_PULL), 3 * price.draws / price.query_epsilon)
         highs = np.array(points, np.int64)
         penalties = _penalties(highs.astype(float), rate, pull, pull)
-        at = draw_interval(IntervalDraw(np.zeros(len(points), np.int64), highs, penalties, rate), places, weights)
+        at = draw_interval(
+            IntervalDraw(np.zeros(len(points), np.int64), highs, penalties, rate), places, weights
+        )
         return Fraction(0), Fraction(points[at])
 
     @property
@@ -217,9 +257,14 @@ def _round_above(number: Fraction) -> Fraction:
     return next(power * m for m in (Fraction(1, 2), 1, 2, 5, 10, 20) if power * m >= number)
 
 
-def _penalties(widths: npt.NDArray[np.float64], rate: Fraction, pull: Fraction, small: Fraction) -> Penalties:
+def _penalties(
+    widths: npt.NDArray[np.float64], rate: Fraction, pull: Fraction, small: Fraction
+) -> Penalties:
     """The public penalty of each width: `pull` (below 1 `small`) times its logarithm, by the rate."""
     logs = np.round(np.log(widths) * _LN_UNIT).astype(np.int64).astype(object)
     one, other = (FINENESS * slope / rate / _LN_UNIT for slope in (pull, small))
-    wide, narrow_ = logs * one.numerator // one.denominator, logs * other.numerator // other.denominator
+    wide, narrow_ = (
+        logs * one.numerator // one.denominator,
+        logs * other.numerator // other.denominator,
+    )
     return np.where(logs > 0, wide, narrow_).astype(object)

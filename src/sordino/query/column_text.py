@@ -17,7 +17,11 @@ __all__ = ["column_line", "outward"]
 def outward(column: Column, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
     """The limits, moved outward to multiples of the column's step, if it has one."""
     step = column.type.step if isinstance(column.type, Number) else None
-    return (lower, upper) if step is None else (math.floor(lower / step) * step, math.ceil(upper / step) * step)
+    return (
+        (lower, upper)
+        if step is None
+        else (math.floor(lower / step) * step, math.ceil(upper / step) * step)
+    )
 
 
 def column_line(name: str, column: Column, lower: Fraction | date, upper: Fraction | date) -> str:

@@ -37,13 +37,21 @@ T = TypeVar("T")
 D = TypeVar("D", date, datetime)
 
 
-def _limits(place: Place, entries: Mapping[str, Any], read: Callable[[Place, Any], T]) -> tuple[T, T] | None:
+def _limits(
+    place: Place, entries: Mapping[str, Any], read: Callable[[Place, Any], T]
+) -> tuple[T, T] | None:
     given = [end for end in ("min", "max") if end in entries]
     if len(given) == 1:
         absent = "max" if given == ["min"] else "min"
         rule = "a column has both min and max, or neither"
-        raise place.lacks(absent, rule, f"Add {absent} = ... (a public limit), or leave out {given[0]}.")
-    return (read(place.at("min"), entries["min"]), read(place.at("max"), entries["max"])) if given else None
+        raise place.lacks(
+            absent, rule, f"Add {absent} = ... (a public limit), or leave out {given[0]}."
+        )
+    return (
+        (read(place.at("min"), entries["min"]), read(place.at("max"), entries["max"]))
+        if given
+        else None
+    )
 
 
 def _power_of_ten_below(value: Fraction) -> Fraction:
@@ -83,17 +91,23 @@ def _float(place: Place, entries: Mapping[str, Any], nullable: bool) -> Number:
     if "step" in entries:
         step = number(place.at("step"), entries["step"])
         if step <= 0:
-            raise place.at("step").wrong(entries["step"], "it must be greater than zero", "Write step = 0.01 or the like.")
+            raise place.at("step").wrong(
+                entries["step"], "it must be greater than zero", "Write step = 0.01 or the like."
+            )
     if limits is None:
         return Number(step=step, nullable=nullable)
     lower, upper = limits
     _below(place, lower, upper)
-    origin = "" if step else " (undeclared, so the largest power of ten up to a millionth of max - min)"
+    origin = (
+        "" if step else " (undeclared, so the largest power of ten up to a millionth of max - min)"
+    )
     step = step or _power_of_ten_below((upper - lower) / 10**6)
     _lattice(place, lower, upper, step, origin)
     if (largest := max(abs(lower), abs(upper))) / step > _MOST_STEPS:
         least = readable(_power_of_ten_below(largest / _MOST_STEPS) * 10)
-        rule = f"a double cannot tell steps of {readable(step)} apart at {readable(largest)}{origin}"
+        rule = (
+            f"a double cannot tell steps of {readable(step)} apart at {readable(largest)}{origin}"
+        )
         raise InvalidDeclaration(str(place), rule, f"Write step = {least}.")
     return Number(lower, upper, step, nullable=nullable)
 
@@ -126,12 +140,16 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
     example = 'values = ["A", "B"]'
     if "values" not in entries:
         rule = "a category lists its possible values, which are public"
-        raise place.lacks("values", rule, f'Add {example}, or write type = "text" if they are not public.')
+        raise place.lacks(
+            "values", rule, f'Add {example}, or write type = "text" if they are not public.'
+        )
     place, values = place.at("values"), entries["values"]
     if not isinstance(values, list | tuple) or not values:
         raise place.wrong(values, "it must be a list of at least one value", f"Write {example}.")
     if len(values) > MOST_VALUES:
-        raise place.wrong(values, f"a category has at most {MOST_VALUES:,} values", 'Write type = "text" instead.')
+        raise place.wrong(
+            values, f"a category has at most {MOST_VALUES:,} values", 'Write type = "text" instead.'
+        )
     seen: dict[Any, int] = {}
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, str | numbers.Integral):
@@ -139,12 +157,18 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
             raise place.item(i).wrong(value, "a value must be text or a whole number", hint)
         if isinstance(value, str) != isinstance(values[0], str):
             raise place.item(i).wrong(
-                value, "the values must be all text or all whole numbers", "Quote all or none of them."
+                value,
+                "the values must be all text or all whole numbers",
+                "Quote all or none of them.",
             )
         if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
-            raise place.item(i).wrong(value, "text must be Unicode without NUL characters", "Leave this value out.")
+            raise place.item(i).wrong(
+                value, "text must be Unicode without NUL characters", "Leave this value out."
+            )
         if value in seen:
-            raise place.item(i).wrong(value, f"it is already listed, as values[{seen[value]}]", "List each value once.")
+            raise place.item(i).wrong(
+                value, f"it is already listed, as values[{seen[value]}]", "List each value once."
+            )
         seen[value] = i
     if isinstance(values[0], str):
         return Text(tuple(map(str, values)), max(map(len, values)), nullable)
@@ -155,7 +179,9 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
 
 
 def _text(place: Place, entries: Mapping[str, Any], nullable: bool) -> Text:
-    longest = count(place.at("max_length"), entries["max_length"]) if "max_length" in entries else None
+    longest = (
+        count(place.at("max_length"), entries["max_length"]) if "max_length" in entries else None
+    )
     return Text(None, longest, nullable)
 
 
@@ -165,7 +191,9 @@ def _day(place: Place, value: Any) -> date:
         try:
             return date.fromisoformat(text)
         except ValueError:
-            raise place.wrong(value, "there is no such day", "Write a day from 0001-01-01 to 9999-12-31.") from None
+            raise place.wrong(
+                value, "there is no such day", "Write a day from 0001-01-01 to 9999-12-31."
+            ) from None
     written = text[:10] if isinstance(text, str) and _DATETIME.fullmatch(text) else "2024-01-31"
     raise place.wrong(value, "it must be a date", f"Write {place.keys[-1]} = {written}.")
 
@@ -177,11 +205,15 @@ def _moment(place: Place, value: Any) -> datetime:
         try:
             return datetime.fromisoformat(text)
         except ValueError:
-            raise place.wrong(value, "there is no such moment", "Write one such as 2024-01-31T23:59:59.") from None
+            raise place.wrong(
+                value, "there is no such moment", "Write one such as 2024-01-31T23:59:59."
+            ) from None
     day = text[:10] if isinstance(text, str) and _DATE.match(text) else "2024-01-31"
     rule = "it must be a date with a time of day, in microseconds at most, without time zone"
     raise place.wrong(
-        value, rule, f"Write {place.keys[-1]} = {day}T{'00:00:00' if place.keys[-1] == 'min' else '23:59:59'}."
+        value,
+        rule,
+        f"Write {place.keys[-1]} = {day}T{'00:00:00' if place.keys[-1] == 'min' else '23:59:59'}.",
     )
 
 
@@ -202,7 +234,9 @@ def _in_order(place: Place, limits: tuple[D, D] | None) -> tuple[D, D] | None:
     return limits
 
 
-_KEYS_AND_READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any], bool], Type]]] = {
+_KEYS_AND_READERS: Mapping[
+    Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any], bool], Type]]
+] = {
     "int": (("min", "max"), _int),
     "float": (("min", "max", "step"), _float),
     "bool": ((), _bool),
@@ -212,7 +246,9 @@ _KEYS_AND_READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping
     "datetime": (("min", "max", "zone"), _datetime),
 }
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-KEYS: Mapping[Kind, tuple[str, ...]] = {kind: ("type", *_KEYS_AND_READERS[kind][0], "nullable") for kind in _KINDS}
+KEYS: Mapping[Kind, tuple[str, ...]] = {
+    kind: ("type", *_KEYS_AND_READERS[kind][0], "nullable") for kind in _KINDS
+}
 """What may be written of a column of each type."""
 
 
@@ -220,11 +256,19 @@ def column(place: Place, value: Any) -> Column:
     """One column as declared."""
     if isinstance(value, str | type):
         likely = _kind(value if isinstance(value, str) else value.__name__) or "text"
-        hint = f'Write {place.keys[-1]} = {{ type = "{likely}" }}.' if place.file else f'Pass {{"type": "{likely}"}}.'
+        hint = (
+            f'Write {place.keys[-1]} = {{ type = "{likely}" }}.'
+            if place.file
+            else f'Pass {{"type": "{likely}"}}.'
+        )
         raise place.wrong(value, "a column is described by a section", hint)
     entries = section(place, value)
     if "type" not in entries:
-        raise place.lacks("type", "every column has a type", f'Add type = "int" or another of {", ".join(_KINDS)}.')
+        raise place.lacks(
+            "type",
+            "every column has a type",
+            f'Add type = "int" or another of {", ".join(_KINDS)}.',
+        )
     written = entries["type"]
     word = written if isinstance(written, str) else ""
     kind = next((k for k in _KINDS if k == word), None)

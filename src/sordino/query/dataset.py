@@ -220,9 +220,26 @@ class Table:
         """
         from sordino.query import declaration
 
-        given = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
-        given |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
-        given |= {"public": public, "persons": persons, "via": via, "files": files, "format": format}
+        given = {
+            "source": source,
+            "unit": unit,
+            "columns": columns,
+            "table": table,
+            "neighbors": neighbors,
+            "key": key,
+        }
+        given |= {
+            "max_rows": max_rows,
+            "max_rows_per_group": max_rows_per_group,
+            "max_groups": max_groups,
+        }
+        given |= {
+            "public": public,
+            "persons": persons,
+            "via": via,
+            "files": files,
+            "format": format,
+        }
         given |= {"password_file": password_file, "materialized": materialized}
         return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
 
@@ -243,7 +260,11 @@ class Table:
             return f"{self.persons} via {self.via}"
         if self.person is None:
             return "row"
-        return self.person if self.persons == self.person.casefold() else f"{self.person} ({self.persons})"
+        return (
+            self.person
+            if self.persons == self.person.casefold()
+            else f"{self.person} ({self.persons})"
+        )
 
     @property
     def person_column(self) -> str:
@@ -269,7 +290,9 @@ class Table:
     def has_private_keys(self) -> bool:
         """Whether some text can be grouped by whose values are not public, so that groups are selected privately."""
         free = (
-            n for n, c in self.columns.items() if isinstance(c.type, Text) and c.type.values is None and n != self.person
+            n
+            for n, c in self.columns.items()
+            if isinstance(c.type, Text) and c.type.values is None and n != self.person
         )
         return not self.public and any(True for _ in free)
 
@@ -320,11 +343,24 @@ class Dataset:
     ) -> None:
         from sordino.query import declaration
 
-        one = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
-        one |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
+        one = {
+            "source": source,
+            "unit": unit,
+            "columns": columns,
+            "table": table,
+            "neighbors": neighbors,
+            "key": key,
+        }
+        one |= {
+            "max_rows": max_rows,
+            "max_rows_per_group": max_rows_per_group,
+            "max_groups": max_groups,
+        }
         one |= {"name": name, "public": public or None, "files": files, "format": format}
         one |= {"password_file": password_file, "materialized": materialized}
-        declared = declaration.python_tables({k: v for k, v in one.items() if v is not None}, tables)
+        declared = declaration.python_tables(
+            {k: v for k, v in one.items() if v is not None}, tables
+        )
         allowed, reserved = declaration.python_budget(budget, reserved_delta, declared.values())
         object.__setattr__(self, "tables", _Frozen(declared))
         object.__setattr__(self, "budget", allowed)
@@ -364,14 +400,30 @@ class Dataset:
     def with_tables(self, tables: Mapping[str, Table]) -> Dataset:
         """The same budget over other tables."""
         reserved, ledger = self.reserved_delta, self.ledger
-        return Dataset(tables=tables, budget=self.budget, reserved_delta=reserved, ledger=ledger, file=self.file)
+        return Dataset(
+            tables=tables,
+            budget=self.budget,
+            reserved_delta=reserved,
+            ledger=ledger,
+            file=self.file,
+        )
 
-    def with_budget(self, budget: Budget | Mapping[str, Any], reserved_delta: Any = None) -> Dataset:
+    def with_budget(
+        self, budget: Budget | Mapping[str, Any], reserved_delta: Any = None
+    ) -> Dataset:
         """The same tables under another budget."""
-        return Dataset(tables=self.tables, budget=budget, reserved_delta=reserved_delta, ledger=self.ledger, file=self.file)
+        return Dataset(
+            tables=self.tables,
+            budget=budget,
+            reserved_delta=reserved_delta,
+            ledger=self.ledger,
+            file=self.file,
+        )
 
     def __repr__(self) -> str:
-        return f"Dataset({'; '.join([*map(_summary, self.tables.values()), _allowance(self.budget)])})"
+        return (
+            f"Dataset({'; '.join([*map(_summary, self.tables.values()), _allowance(self.budget)])})"
+        )
 
 
 def _summary(table: Table) -> str:

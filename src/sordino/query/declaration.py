@@ -76,14 +76,20 @@ _LONGEST_FILE = 16 * 2**20
 OF_ALL = (*OF_SOURCES, "public", "columns")
 OF_PROTECTED = ("unit", "persons", "via", "neighbors", *NAMES)
 OF_PARENT = ("unit", "persons", "neighbors")
-OF_FILE, OF_BUDGET, OF_LEDGER = ("budget", "ledger", "tables"), ("epsilon", "delta", "key_delta"), ("path",)
+OF_FILE, OF_BUDGET, OF_LEDGER = (
+    ("budget", "ledger", "tables"),
+    ("epsilon", "delta", "key_delta"),
+    ("path",),
+)
 """What may be written where; the schema for editors is made from these, too (`declaration_schema.py`)."""
 
 
 def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
     entries = section(place, value, (*OF_ALL, *OF_PROTECTED, "key"))
     if "source" not in entries:
-        raise place.lacks("source", "a table has a source", f'Add source = "{name}.parquet" or the like.')
+        raise place.lacks(
+            "source", "a table has a source", f'Add source = "{name}.parquet" or the like.'
+        )
     source = read_source(place, entries, folder)
     public = yes_or_no(place.at("public"), entries.get("public", False))
     described = section(place.at("columns"), entries.get("columns", {}))
@@ -93,11 +99,21 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
         for key in OF_PROTECTED:
             if key in entries:
                 raise place.at(key).wrong(
-                    entries[key], "a public table protects nobody", f"Leave out {key}, or public = true."
+                    entries[key],
+                    "a public table protects nobody",
+                    f"Leave out {key}, or public = true.",
                 )
-        return Table(name, source, columns, public=True, key=_key(place.at("key"), entries.get("key"), columns))
+        return Table(
+            name,
+            source,
+            columns,
+            public=True,
+            key=_key(place.at("key"), entries.get("key"), columns),
+        )
     if "key" in entries:
-        raise place.at("key").wrong(entries["key"], "only a public table has a key", "Leave out key, or add public = true.")
+        raise place.at("key").wrong(
+            entries["key"], "only a public table has a key", "Leave out key, or add public = true."
+        )
     if "via" in entries:
         for key in OF_PARENT:
             if key in entries:
@@ -109,9 +125,13 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
     for key, limit in limits.items():
         if person is None and parent is None and limit != 1:
             rule = 'with unit = "row" every person has one row, so it can only be 1'
-            raise place.at(key).wrong(limit, rule, f"Leave out {key}, or name the column of the person as unit.")
+            raise place.at(key).wrong(
+                limit, rule, f"Leave out {key}, or name the column of the person as unit."
+            )
     neighbors = _neighbors(place.at("neighbors"), entries.get("neighbors", Neighbors.ADD_REMOVE))
-    persons = _persons(place.at("persons"), entries["persons"], person) if "persons" in entries else None
+    persons = (
+        _persons(place.at("persons"), entries["persons"], person) if "persons" in entries else None
+    )
     own = Bounds(*map(limits.get, NAMES))
     return Table(name, source, columns, person, neighbors, own, persons=persons, via=parent)
 
@@ -121,7 +141,9 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
     hint = 'Write unit = "row" if each row is another person, or unit = "patient_id" for the column that names the person.'
     if "unit" not in entries:
         hint += ' A table whose rows name the rows of another has via = { order_id = "orders.id" } instead.'
-        raise place.lacks("unit", rule, f"{hint} A table without private data has public = true instead.")
+        raise place.lacks(
+            "unit", rule, f"{hint} A table without private data has public = true instead."
+        )
     place, unit = place.at("unit"), entries["unit"]
     if fault := name_fault(unit):
         raise place.wrong(unit, fault, hint)
@@ -131,7 +153,9 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
     if unit.casefold() == "row":
         if unit != "row" or "row" in same:
             clash = 'unit = "row" means that each row is another person, and no column may have this name'
-            raise place.wrong(unit, clash, 'Write unit = "row" in small letters, or rename the column.')
+            raise place.wrong(
+                unit, clash, 'Write unit = "row" in small letters, or rename the column.'
+            )
         return None
     return same.get(unit.casefold(), str(unit))
 
@@ -142,14 +166,19 @@ def _persons(place: Place, value: Any, person: str | None) -> str:
         raise place.wrong(value, fault, 'Write persons = "patient" or the like.')
     if person is None:
         rule = 'with unit = "row" each row is another person, whom no other table speaks of'
-        raise place.wrong(value, rule, "Leave out persons, or name the column of the person as unit.")
+        raise place.wrong(
+            value, rule, "Leave out persons, or name the column of the person as unit."
+        )
     return str(value).casefold()
 
 
 def _neighbors(place: Place, value: Any) -> Neighbors:
     if isinstance(value, Neighbors):
         return value
-    known, word = {member.value: member for member in Neighbors}, value if isinstance(value, str) else ""
+    known, word = (
+        {member.value: member for member in Neighbors},
+        value if isinstance(value, str) else "",
+    )
     if word not in known:
         rule = "neighbors is add_remove, or replace where the number of persons is public"
         raise place.wrong(value, rule, closest(word, known))
@@ -176,7 +205,11 @@ def _key(place: Place, value: Any, columns: Mapping[str, Column]) -> tuple[str, 
 def _settled(name: str, table: Table) -> Table:
     """A table under its name in the dataset, by which a database knows it unless another is declared."""
     source = table.source
-    if source.kind in ("duckdb", "postgres", "spark") and source.table is None and source.files is None:
+    if (
+        source.kind in ("duckdb", "postgres", "spark")
+        and source.table is None
+        and source.files is None
+    ):
         source = replace(source, table=name if source.kind == "duckdb" else _as_name(name))
     return replace(table, name=name, source=source)
 
@@ -190,10 +223,15 @@ def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
     tables = section(place, value)
     if not tables:
         raise InvalidDeclaration(
-            str(place), "a dataset has at least one table", "Add a section [tables.visits] or the like."
+            str(place),
+            "a dataset has at least one table",
+            "Add a section [tables.visits] or the like.",
         )
     check_names(place, tables, "table")
-    read = {n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder) for n, t in tables.items()}
+    read = {
+        n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder)
+        for n, t in tables.items()
+    }
     settled = {name: _settled(name, table) for name, table in read.items()}
     expect_one_engine(place, settled)
     return related(place, settled)
@@ -215,13 +253,17 @@ def _budget(place: Place, value: Any) -> tuple[Budget, Any]:
         raise place.at(key).wrong(entries[key], error.rule, error.hint) from None
 
 
-def _reserved(place: Place, value: Any, budget: Budget | None, tables: Iterable[Table]) -> Fraction | None:
+def _reserved(
+    place: Place, value: Any, budget: Budget | None, tables: Iterable[Table]
+) -> Fraction | None:
     """The part of delta that is kept for private keys: as declared, else half of it if there can be any."""
     if value is None:
         if budget is None:
             return None
         return budget.delta / 2 if any(table.has_private_keys for table in tables) else Fraction(0)
-    if number(place, value) < 0 or bounds("key_delta", value).lower > (budget.delta if budget else 1):
+    if number(place, value) < 0 or bounds("key_delta", value).lower > (
+        budget.delta if budget else 1
+    ):
         most = f" {readable(budget.delta)}" if budget else ", below 1"
         rule = f"it is a part of the budget's delta{most}"
         raise place.wrong(value, rule, "Write a number from 0 to delta, or leave it out.")
@@ -232,8 +274,16 @@ def _ledger(place: Place, value: Any, folder: Path) -> str | None:
     if value is None:
         return None
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(text, str) or not text.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
-        raise place.wrong(text if text is None else "", "a ledger is the path of a file", 'Write path = "visits.ledger".')
+    if (
+        not isinstance(text, str)
+        or not text.strip()
+        or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text)
+    ):
+        raise place.wrong(
+            text if text is None else "",
+            "a ledger is the path of a file",
+            'Write path = "visits.ledger".',
+        )
     # The same ledger from wherever the program is started: another one would forget what was spent.
     return text if "://" in text else str((folder / text).absolute())
 
@@ -241,18 +291,30 @@ def _ledger(place: Place, value: Any, folder: Path) -> str | None:
 def load(path: str | os.PathLike[str]) -> Dataset:
     """The dataset that a TOML file declares."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise InvalidDeclaration(shown(path), "a declaration is the path of a TOML file", 'Pass "visits.toml" or the like.')
+        raise InvalidDeclaration(
+            shown(path),
+            "a declaration is the path of a TOML file",
+            'Pass "visits.toml" or the like.',
+        )
     file = Path(path)
     place, folder = Place(file.name), file.absolute().parent
     entries = section(place, _parsed(file), OF_FILE)
     if "tables" not in entries:
-        raise place.lacks("tables", "a dataset has at least one table", "Add a section [tables.visits] or the like.")
+        raise place.lacks(
+            "tables",
+            "a dataset has at least one table",
+            "Add a section [tables.visits] or the like.",
+        )
     tables = _tables(place.at("tables"), entries["tables"], folder)
-    budget, key_delta = _budget(place.at("budget"), entries["budget"]) if "budget" in entries else (None, None)
+    budget, key_delta = (
+        _budget(place.at("budget"), entries["budget"]) if "budget" in entries else (None, None)
+    )
     reserved = _reserved(place.at("budget").at("key_delta"), key_delta, budget, tables.values())
     kept = section(place.at("ledger"), entries.get("ledger", {}), OF_LEDGER)
     ledger = _ledger(place.at("ledger").at("path"), kept.get("path"), folder)
-    return Dataset(tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger, file=file.absolute())
+    return Dataset(
+        tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger, file=file.absolute()
+    )
 
 
 def _parsed(file: Path) -> dict[str, Any]:
@@ -262,15 +324,23 @@ def _parsed(file: Path) -> dict[str, Any]:
         if database_kind(str(file)) is not None or source_kind(file) is not None:
             in_python = f"so.Dataset({str(file)!r}, unit=...)"
             hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare it in Python: {in_python}."
-        raise InvalidDeclaration(show(file.name), "a declaration is a file that ends in .toml", hint)
+        raise InvalidDeclaration(
+            show(file.name), "a declaration is a file that ends in .toml", hint
+        )
     try:
         if file.stat().st_size > _LONGEST_FILE:
-            raise InvalidDeclaration(file.name, "a declaration has at most 16 MiB", "Declare long categories as text.")
+            raise InvalidDeclaration(
+                file.name, "a declaration has at most 16 MiB", "Declare long categories as text."
+            )
         text = file.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidDeclaration):
             raise
-        rule = "the file is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "the file cannot be read"
+        rule = (
+            "the file is not UTF-8 text"
+            if isinstance(error, UnicodeDecodeError)
+            else "the file cannot be read"
+        )
         rule = "there is no such file" if isinstance(error, FileNotFoundError) else rule
         raise InvalidDeclaration(
             show(str(file)), rule, "Check the path; relative ones start at the current folder."
@@ -279,13 +349,17 @@ def _parsed(file: Path) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
         raise InvalidDeclaration(
-            file.name, "its lists are nested too deeply", "`sordino docs declaration` shows the form."
+            file.name,
+            "its lists are nested too deeply",
+            "`sordino docs declaration` shows the form.",
         ) from None
     except ValueError as error:
         what, line = re.fullmatch(r"(.*?)(?: \(at (.*)\))?", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
         where = f"{file.name}, {line}" if line else file.name
         hint = 'Text stands in double quotes, a section on one line: { type = "int", min = 0, max = 110 }.'
-        raise InvalidDeclaration(where, f"it is not valid TOML ({what.strip().rstrip('.')})", hint) from None
+        raise InvalidDeclaration(
+            where, f"it is not valid TOML ({what.strip().rstrip('.')})", hint
+        ) from None
 
 
 def _decimal(text: str) -> Decimal:
@@ -314,24 +388,34 @@ def python_tables(one: Mapping[str, Any], several: Any) -> dict[str, Table]:
     if several is None:
         if "source" not in one:
             rule = "a dataset has a source, or tables"
-            raise Place().lacks("source", rule, 'Pass so.Dataset("visits.parquet", unit=..., columns=...).')
+            raise Place().lacks(
+                "source", rule, 'Pass so.Dataset("visits.parquet", unit=..., columns=...).'
+            )
         table = python_table(one.get("name"), {k: v for k, v in one.items() if k != "name"})
         return {table.name: _settled(table.name, table)}
     if one:
         key = next(iter(one))
         rule = "beside tables it has no meaning"
-        raise Place().at(key).wrong(one[key], rule, f"Pass it to the table: so.Table.declare(source, {key}=...).")
+        raise (
+            Place()
+            .at(key)
+            .wrong(one[key], rule, f"Pass it to the table: so.Table.declare(source, {key}=...).")
+        )
     return _tables(Place().at("tables"), several, Path.cwd())
 
 
-def python_budget(budget: Any, reserved: Any, tables: Iterable[Table]) -> tuple[Budget | None, Fraction | None]:
+def python_budget(
+    budget: Any, reserved: Any, tables: Iterable[Table]
+) -> tuple[Budget | None, Fraction | None]:
     """The budget and the part of its delta for private keys, from a `Budget` or the keys of `[budget]`."""
     place, key_delta = Place().at("reserved_delta"), None
     if budget is not None and not isinstance(budget, Budget):
         budget, key_delta = _budget(Place().at("budget"), budget)
     if key_delta is not None:
         if reserved is not None:
-            raise place.wrong(reserved, "it is the same thing as key_delta in the budget", "Pass one of them.")
+            raise place.wrong(
+                reserved, "it is the same thing as key_delta in the budget", "Pass one of them."
+            )
         place = Place().at("budget").at("key_delta")
     return budget, _reserved(place, reserved if key_delta is None else key_delta, budget, tables)
 

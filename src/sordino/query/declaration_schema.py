@@ -17,7 +17,15 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.bounds import NAMES
 from sordino.query.columns import KEYS, MOST_VALUES
 from sordino.query.dataset import Kind
-from sordino.query.declaration import OF_ALL, OF_BUDGET, OF_FILE, OF_LEDGER, OF_PARENT, OF_PROTECTED, UNFILLED
+from sordino.query.declaration import (
+    OF_ALL,
+    OF_BUDGET,
+    OF_FILE,
+    OF_LEDGER,
+    OF_PARENT,
+    OF_PROTECTED,
+    UNFILLED,
+)
 from sordino.query.entries import LONGEST_NAME, MOST_ROWS
 from sordino.query.sources import FORMATS, OF_SOURCES, SUFFIXES
 from sordino.query.types import LARGEST
@@ -35,7 +43,11 @@ _NAME: Schema = {**_TEXT, "maxLength": LONGEST_NAME}
 _COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
 _NUMBER: Schema = {"type": "number", "minimum": -1e300, "maximum": 1e300}
 _WHOLE: Schema = {"type": "integer", "exclusiveMinimum": -LARGEST, "exclusiveMaximum": LARGEST}
-_DATE: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "not": {"pattern": _CONTROL}}
+_DATE: Schema = {
+    "type": "string",
+    "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "not": {"pattern": _CONTROL},
+}
 _CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?"
 _MOMENT: Schema = {**_DATE, "pattern": f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$"}
 _PART = '("([^"]|"")+"|[^".]+)'
@@ -43,7 +55,12 @@ _PART = '("([^"]|"")+"|[^".]+)'
 _ROWS = sorted({"".join(letters) for letters in product("rR", "oO", "wW")} - {"row"})
 """What is neither a column nor "row"."""
 
-_LIMITS: Mapping[Kind, Schema] = {"int": _WHOLE, "float": _NUMBER, "date": _DATE, "datetime": _MOMENT}
+_LIMITS: Mapping[Kind, Schema] = {
+    "int": _WHOLE,
+    "float": _NUMBER,
+    "date": _DATE,
+    "datetime": _MOMENT,
+}
 _OF_COLUMNS: Mapping[str, Schema] = {
     "step": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e300,
              "description": "Numbers are rounded to multiples of it where they are added up. Default: the largest power of "
@@ -134,15 +151,33 @@ def schema_text() -> str:
 
 def _section(keys: tuple[str, ...], described: Mapping[str, Schema]) -> Schema:
     """An object with these keys and no others."""
-    return {"type": "object", "additionalProperties": False, "properties": {key: described[key] for key in keys}}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key: described[key] for key in keys},
+    }
 
 
 def _column(kind: Kind) -> Schema:
-    limit = {**_LIMITS[kind], "description": "A public limit, not looked up in the data."} if kind in _LIMITS else {}
-    described = {"type": {"const": kind, "description": _KINDS[kind]}, "min": limit, "max": limit, **_OF_COLUMNS}
+    limit = (
+        {**_LIMITS[kind], "description": "A public limit, not looked up in the data."}
+        if kind in _LIMITS
+        else {}
+    )
+    described = {
+        "type": {"const": kind, "description": _KINDS[kind]},
+        "min": limit,
+        "max": limit,
+        **_OF_COLUMNS,
+    }
     required = ["type", "values"] if kind == "category" else ["type"]
     together = {"dependencies": {"min": ["max"], "max": ["min"]}} if "min" in KEYS[kind] else {}
-    return {"description": _KINDS[kind], **_section(KEYS[kind], described), "required": required, **together}
+    return {
+        "description": _KINDS[kind],
+        **_section(KEYS[kind], described),
+        "required": required,
+        **together,
+    }
 
 
 def _without(*keys: str) -> Schema:
@@ -182,11 +217,16 @@ def _table() -> Schema:
 
 def _letters(word: str) -> str:
     """A pattern of a word in either case."""
-    return "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else f"\\{letter}" for letter in word)
+    return "".join(
+        f"[{letter}{letter.upper()}]" if letter.isalpha() else f"\\{letter}" for letter in word
+    )
 
 
 def _if_source(pattern: str, then: Schema, otherwise: Schema) -> Schema:
-    source = {"properties": {"source": {"type": "string", "pattern": f"^{pattern}"}}, "required": ["source"]}
+    source = {
+        "properties": {"source": {"type": "string", "pattern": f"^{pattern}"}},
+        "required": ["source"],
+    }
     return {"if": source, "then": then, "else": otherwise}
 
 
@@ -200,9 +240,13 @@ _POSTGRES = _but("table", "password_file", "materialized")
 _SPARK: Schema = {**_but("table", "files", "format"), "dependencies": {"format": ["files"]},
                   "not": {"required": ["table", "files"]}}  # fmt: skip
 _ENDING = "(" + "|".join(map(_letters, SUFFIXES)) + ")$"
-_DUCKDB: Schema = {"properties": {**_but("table")["properties"], "table": {"maxLength": LONGEST_NAME}}}
+_DUCKDB: Schema = {
+    "properties": {**_but("table")["properties"], "table": {"maxLength": LONGEST_NAME}}
+}
 _FILE: Schema = {
-    "properties": {"source": {"pattern": _ENDING, "not": {"pattern": "[*?]|^[A-Za-z][A-Za-z0-9+.-]+:"}}},
+    "properties": {
+        "source": {"pattern": _ENDING, "not": {"pattern": "[*?]|^[A-Za-z][A-Za-z0-9+.-]+:"}}
+    },
     "allOf": [_if_source(".*" + _letters(".duckdb") + "$", _DUCKDB, _but())],
 }
 _OTHERS = _if_source("(spark$|" + _letters("sc") + "://)", _SPARK, _FILE)

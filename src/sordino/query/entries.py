@@ -115,13 +115,19 @@ def closest(word: str, known: Iterable[str]) -> str:
 def section(place: Place, value: Any, known: Sequence[str] | None = None) -> dict[str, Any]:
     """A section with text keys, all of them known unless any name may stand there."""
     if not isinstance(value, Mapping):
-        example = "Write it as { key = value }." if place.file else _PASSED.get(place.keys[-1:], "Pass a dict.")
+        example = (
+            "Write it as { key = value }."
+            if place.file
+            else _PASSED.get(place.keys[-1:], "Pass a dict.")
+        )
         raise place.wrong(value, "a section with keys belongs here", example)
     for key in value:
         if not isinstance(key, str):
             raise place.wrong(key, "a key must be text", "Put it in quotes.")
         if known is not None and key not in known:
-            raise InvalidDeclaration(str(place.at(key)), "it is not a known key", closest(key, known))
+            raise InvalidDeclaration(
+                str(place.at(key)), "it is not a known key", closest(key, known)
+            )
     return dict(value)
 
 
@@ -145,13 +151,19 @@ def check_names(place: Place, names: Iterable[Any], what: str) -> None:
         other = seen.setdefault(name.casefold(), name)
         if other != name:
             rule = "SQL does not tell names apart that differ only in case"
-            raise InvalidDeclaration(f"{place}: the {what}s {show(other)} and {show(name)}", rule, "Rename one of them.")
+            raise InvalidDeclaration(
+                f"{place}: the {what}s {show(other)} and {show(name)}", rule, "Rename one of them."
+            )
 
 
 def number(place: Place, value: Any) -> Fraction:
     """A finite number exactly as written; a float by its shortest decimal."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        hint = "Write it without quotes." if isinstance(value, str) else "Write a number such as 0 or 0.5."
+        hint = (
+            "Write it without quotes."
+            if isinstance(value, str)
+            else "Write a number such as 0 or 0.5."
+        )
         raise place.wrong(value, "it must be a number", hint)
     if not is_finite(value):
         raise place.wrong(value, "it must be a finite number", "Write a public limit such as 1000.")
@@ -161,10 +173,15 @@ def number(place: Place, value: Any) -> Fraction:
     if isinstance(value, Decimal):
         fits = abs(value.adjusted()) <= 300 and len(value.as_tuple().digits) <= 300
     else:
-        fits = not isinstance(value, numbers.Rational) or max(abs(int(value.numerator)), int(value.denominator)) <= 10**300
+        fits = (
+            not isinstance(value, numbers.Rational)
+            or max(abs(int(value.numerator)), int(value.denominator)) <= 10**300
+        )
     exact = decimal_reading(place.keys[-1], value) if fits else Fraction(0)
     if not Fraction(1, 10**300) <= abs(exact) <= 10**300:
-        raise place.wrong(value, "it must be 0, or between 1e-300 and 1e300 in size", "Write an ordinary number.")
+        raise place.wrong(
+            value, "it must be 0, or between 1e-300 and 1e300 in size", "Write an ordinary number."
+        )
     return exact
 
 
@@ -175,15 +192,25 @@ def whole_number(place: Place, value: Any) -> Fraction:
         hint = f"Write {math.floor(exact)} or {math.ceil(exact)}, or declare the column as a float."
         raise place.wrong(value, "it must be a whole number", hint)
     if abs(exact) >= LARGEST:
-        raise place.wrong(value, "it must be smaller than 2^62 in size", "Declare the column as a float with a step.")
+        raise place.wrong(
+            value,
+            "it must be smaller than 2^62 in size",
+            "Declare the column as a float with a step.",
+        )
     return exact
 
 
 def count(place: Place, value: Any) -> int:
     """How many rows or groups."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) <= MOST_ROWS:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Integral)
+        or not 1 <= int(value) <= MOST_ROWS
+    ):
         raise place.wrong(
-            value, "it must be a whole number from 1 to a billion", f"Write {place.keys[-1]} = 10 or the like."
+            value,
+            "it must be a whole number from 1 to a billion",
+            f"Write {place.keys[-1]} = 10 or the like.",
         )
     return int(value)
 
@@ -191,5 +218,9 @@ def count(place: Place, value: Any) -> int:
 def yes_or_no(place: Place, value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise place.wrong(value, "it must be true or false", f"Write {place.keys[-1]} = true or {place.keys[-1]} = false.")
+        raise place.wrong(
+            value,
+            "it must be true or false",
+            f"Write {place.keys[-1]} = true or {place.keys[-1]} = false.",
+        )
     return value

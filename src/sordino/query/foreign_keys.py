@@ -32,25 +32,37 @@ def via(place: Place, value: Any, columns: Iterable[str]) -> Via:
         match = _COLUMN.fullmatch(written) if isinstance(written, str) else None
         if match is None:
             rule = "it must be a column of another declared table, written with a dot"
-            raise place.at(own).wrong(written, rule, f"{_EXAMPLE} A name with a dot in it stands in double quotes.")
+            raise place.at(own).wrong(
+                written, rule, f"{_EXAMPLE} A name with a dot in it stands in double quotes."
+            )
         parent, theirs = (
-            quoted.replace('""', '"') if quoted else bare for quoted, bare in (match.group(1, 2), match.group(3, 4))
+            quoted.replace('""', '"') if quoted else bare
+            for quoted, bare in (match.group(1, 2), match.group(3, 4))
         )
         if fault := name_fault(parent) or name_fault(theirs):
             raise place.at(own).wrong(written, fault, _EXAMPLE)
         parents[parent.casefold()] = parent
         keys.append((_spelled(own, columns), theirs))
         if len(parents) > 1:
-            rule = f"the rows have one parent, and {next(iter(parents.values()))} is named beside it"
-            raise place.at(own).wrong(written, rule, "Name columns of one table; join the other one in questions.")
+            rule = (
+                f"the rows have one parent, and {next(iter(parents.values()))} is named beside it"
+            )
+            raise place.at(own).wrong(
+                written, rule, "Name columns of one table; join the other one in questions."
+            )
         if len({column.casefold() for _, column in keys}) < len(keys):
-            raise place.at(own).wrong(written, "the parent's column is named twice", "Name each column of its key once.")
+            raise place.at(own).wrong(
+                written, "the parent's column is named twice", "Name each column of its key once."
+            )
     return Via(next(iter(parents.values())), tuple(keys))
 
 
 def related(place: Place, tables: Mapping[str, Table]) -> dict[str, Table]:
     """The tables of a dataset, each with what it has of its parent, and with the columns that are keys."""
-    found = {name: replace(table, via=_found(place.at(name).at("via"), table, tables)) for name, table in tables.items()}
+    found = {
+        name: replace(table, via=_found(place.at(name).at("via"), table, tables))
+        for name, table in tables.items()
+    }
     identities: dict[str, dict[str, str]] = {name: {} for name in found}
     for name, table in found.items():
         if table.via is not None:
@@ -58,7 +70,10 @@ def related(place: Place, tables: Mapping[str, Table]) -> dict[str, Table]:
             found[name] = replace(table, persons=root.persons, neighbors=root.neighbors)
             for owner, columns in ((name, table.via.own), (table.via.parent, table.via.of_parent)):
                 identities[owner].update((column.lower(), column) for column in columns)
-    return {name: replace(table, identities=tuple(identities[name].values())) for name, table in found.items()}
+    return {
+        name: replace(table, identities=tuple(identities[name].values()))
+        for name, table in found.items()
+    }
 
 
 def _found(place: Place, table: Table, tables: Mapping[str, Table]) -> Via | None:
@@ -68,13 +83,22 @@ def _found(place: Place, table: Table, tables: Mapping[str, Table]) -> Via | Non
     spelled = {name.casefold(): name for name in tables}
     name = spelled.get(table.via.parent.casefold())
     if name is None:
-        raise InvalidDeclaration(f"{place} with {table.via}", "no such table is declared", closest(table.via.parent, tables))
+        raise InvalidDeclaration(
+            f"{place} with {table.via}",
+            "no such table is declared",
+            closest(table.via.parent, tables),
+        )
     parent = tables[name]
     if not parent.has_persons:
         one = table.via.of_parent[0]
-        rule, hint = 'its parent has unit = "row": no column says who is meant', f'Write unit = "{one}" in tables.{name}.'
+        rule, hint = (
+            'its parent has unit = "row": no column says who is meant',
+            f'Write unit = "{one}" in tables.{name}.',
+        )
         if parent.public:
-            rule = "its parent is public and protects nobody, so that nobody is protected here either"
+            rule = (
+                "its parent is public and protects nobody, so that nobody is protected here either"
+            )
             hint = f"Write public = true here, or a unit in tables.{name}."
         raise InvalidDeclaration(f"{place} with {table.via}", rule, hint)
     known = [*parent.columns, *([parent.person] if parent.person else [])]
@@ -88,8 +112,12 @@ def _root(place: Place, table: Table, tables: Mapping[str, Table]) -> Table:
         table = tables[table.via.parent]
         if table.name in passed:
             path = " -> ".join([*passed, table.name])
-            hint = "Write unit in the table that has the column of the person, and leave out its via."
-            raise InvalidDeclaration(f"{place} with the path {path}", "it leads back, and to no person", hint)
+            hint = (
+                "Write unit in the table that has the column of the person, and leave out its via."
+            )
+            raise InvalidDeclaration(
+                f"{place} with the path {path}", "it leads back, and to no person", hint
+            )
         passed.append(table.name)
     return table
 

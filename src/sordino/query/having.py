@@ -19,9 +19,29 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Member, Order, Window
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    Member,
+    Order,
+    Window,
+)
 
-__all__ = ["SUPPORTED", "Cell", "Index", "check_having", "check_order", "evaluate", "limited", "ordered", "where_true"]
+__all__ = [
+    "SUPPORTED",
+    "Cell",
+    "Index",
+    "check_having",
+    "check_order",
+    "evaluate",
+    "limited",
+    "ordered",
+    "where_true",
+]
 
 Cell: TypeAlias = bool | int | float | Fraction | str | date | datetime | None
 Index: TypeAlias = npt.NDArray[np.intp]
@@ -49,22 +69,40 @@ def check_having(expression: Expression, names: Collection[str]) -> None:
         case Call(function=function, arguments=arguments):
             if function not in _ARITY:
                 hint = f"Supported there: {', '.join(SUPPORTED)}. Or filter the answer yourself: it is public."
-                raise InvalidInput(f"{function} in HAVING", "a condition on the noisy answer cannot use it", hint)
+                raise InvalidInput(
+                    f"{function} in HAVING", "a condition on the noisy answer cannot use it", hint
+                )
             least, most = _ARITY[function]
             if len(arguments) < least or (most is not None and len(arguments) > most):
-                wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} or {most}"
+                wanted = (
+                    str(least)
+                    if least == most
+                    else f"{least} or more"
+                    if most is None
+                    else f"{least} or {most}"
+                )
                 hint = "Write it as in SQL."
-                raise InvalidInput(f"{function} of {len(arguments)} in HAVING", f"it takes {wanted} arguments", hint)
+                raise InvalidInput(
+                    f"{function} of {len(arguments)} in HAVING",
+                    f"it takes {wanted} arguments",
+                    hint,
+                )
             if function == "round" and len(arguments) == 2:
                 _check_digits(arguments[1])
             for argument in arguments:
                 check_having(argument, names)
         case Aggregate() | Window() | Member():
             hint = "Name the column of the answer instead."
-            raise InvalidInput("a value of rows in HAVING", "HAVING sees the noisy answer only", hint)
+            raise InvalidInput(
+                "a value of rows in HAVING", "HAVING sees the noisy answer only", hint
+            )
         case Case():
-            hint = "Write it with AND, OR and COALESCE, or filter the answer yourself: it is public."
-            raise InvalidInput("CASE in HAVING", "a condition on the noisy answer cannot use it", hint)
+            hint = (
+                "Write it with AND, OR and COALESCE, or filter the answer yourself: it is public."
+            )
+            raise InvalidInput(
+                "CASE in HAVING", "a condition on the noisy answer cannot use it", hint
+            )
         case _:
             assert_never(expression)
 
@@ -92,7 +130,10 @@ def _unknown(place: str, name: str, names: Collection[str]) -> InvalidInput:
 def where_true(expression: Expression, columns: Mapping[str, Sequence[Cell]]) -> Index:
     """The places of the rows for which the condition is true, not false nor NULL."""
     rows = len(next(iter(columns.values()), ()))
-    return np.array([i for i, truth in enumerate(_evaluated(expression, columns, rows)) if truth is True], np.intp)
+    return np.array(
+        [i for i, truth in enumerate(_evaluated(expression, columns, rows)) if truth is True],
+        np.intp,
+    )
 
 
 def ordered(columns: Mapping[str, Sequence[Cell]], order: Sequence[Order], rows: int) -> Index:
@@ -120,7 +161,9 @@ def evaluate(expression: Expression, row: Mapping[str, Cell]) -> Cell:
     return _evaluated(expression, {name: [cell] for name, cell in row.items()}, 1)[0]
 
 
-def _evaluated(expression: Expression, columns: Mapping[str, Sequence[Cell]], rows: int) -> list[Cell]:
+def _evaluated(
+    expression: Expression, columns: Mapping[str, Sequence[Cell]], rows: int
+) -> list[Cell]:
     """The values of a checked expression on all rows: call by call, since an answer may have very many."""
     match expression:
         case Column(name=name):
@@ -130,7 +173,9 @@ def _evaluated(expression: Expression, columns: Mapping[str, Sequence[Cell]], ro
         case Call(function=function, arguments=arguments):
             apply = _CALLS.get(function)
             cells = [_evaluated(argument, columns, rows) for argument in arguments]
-            return [apply(*row) if apply else _apply(function, row) for row in zip(*cells, strict=True)]
+            return [
+                apply(*row) if apply else _apply(function, row) for row in zip(*cells, strict=True)
+            ]
         case Case() | Aggregate() | Window() | Member():
             return [None] * rows
         case _:
@@ -139,7 +184,9 @@ def _evaluated(expression: Expression, columns: Mapping[str, Sequence[Cell]], ro
 
 def _apply(function: str, cells: Sequence[Cell]) -> Cell:
     """Arithmetic; NULL where one of the cells is no number."""
-    numbers = [c for c in cells if isinstance(c, int | float | Fraction) and not isinstance(c, bool)]
+    numbers = [
+        c for c in cells if isinstance(c, int | float | Fraction) and not isinstance(c, bool)
+    ]
     if len(numbers) < len(cells):
         return None
     try:
@@ -223,7 +270,9 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b if isinstance(a, float) or isinstance(b, float) else Fraction(a) / Fraction(b),
+    "/": lambda a, b: (
+        a / b if isinstance(a, float) or isinstance(b, float) else Fraction(a) / Fraction(b)
+    ),
     "neg": lambda a: -a,
     "abs": abs,
     "floor": math.floor,

@@ -24,7 +24,10 @@ _WORDS: Mapping[Kind, frozenset[str]] = {
 }  # fmt: skip
 _FIRST = {"bool": frozenset({"is", "has", "was"})}
 """These count at the beginning of a name only."""
-_LAST: Mapping[Kind, frozenset[str]] = {"datetime": frozenset({"at"}), "date": frozenset({"on", "day"})}
+_LAST: Mapping[Kind, frozenset[str]] = {
+    "datetime": frozenset({"at"}),
+    "date": frozenset({"on", "day"}),
+}
 """These count at the end of a name only."""
 
 

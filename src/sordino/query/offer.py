@@ -31,7 +31,11 @@ class Offer(TypedDict, total=False):
     bounds: Literal["private"] | None
 
 
-DEFAULTS: Mapping[str, object] = {**dict.fromkeys(Offer.__annotations__), "confidence": 0.95, "nonnegative": False}
+DEFAULTS: Mapping[str, object] = {
+    **dict.fromkeys(Offer.__annotations__),
+    "confidence": 0.95,
+    "nonnegative": False,
+}
 _OTHER_WORDS = {
     **dict.fromkeys(("budget", "price", "privacy", "cost", "e", "ε"), "epsilon"),
     **dict.fromkeys(("accuracy", "precision", "margin", "half_width", "max_error"), "error"),
@@ -48,7 +52,12 @@ def takes_offer(method: _Method) -> _Method:
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     kind = inspect.Parameter.KEYWORD_ONLY
     named = [
-        inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=getattr(annotation, "__forward_arg__", annotation))
+        inspect.Parameter(
+            name,
+            kind,
+            default=DEFAULTS[name],
+            annotation=getattr(annotation, "__forward_arg__", annotation),
+        )
         for name, annotation in Offer.__annotations__.items()
     ]
     free = [p for p in own if p.kind is not kind]
@@ -57,7 +66,11 @@ def takes_offer(method: _Method) -> _Method:
     def expecting_names(*given: Any, **options: Any) -> Any:
         if len(given) > len(free):
             shown = ", ".join(show(value) for value in given[len(free) :])
-            raise InvalidInput(shown, "what is passed beside a question has a name", "Write epsilon=0.1, or error=50.")
+            raise InvalidInput(
+                shown,
+                "what is passed beside a question has a name",
+                "Write epsilon=0.1, or error=50.",
+            )
         return method(*given, **options)
 
     whole = signature.replace(parameters=[*free, *named, *(p for p in own if p.kind is kind)])
@@ -68,10 +81,14 @@ def takes_offer(method: _Method) -> _Method:
 def unknown_names(given: Mapping[str, object]) -> InvalidInput:
     """The refusal of what is no part of an offer."""
     name, value = next(iter(given.items()))
-    near = _OTHER_WORDS.get(name.casefold()) or next(iter(_begins(name) or get_close_matches(name, DEFAULTS, 1)), None)
+    near = _OTHER_WORDS.get(name.casefold()) or next(
+        iter(_begins(name) or get_close_matches(name, DEFAULTS, 1)), None
+    )
     known = ", ".join(DEFAULTS)
     hint = f"Did you mean {near}? " if near else ""
-    return InvalidInput(f"{name}={show(value)}", f"a question takes no {name!r}", f"{hint}It takes {known}.")
+    return InvalidInput(
+        f"{name}={show(value)}", f"a question takes no {name!r}", f"{hint}It takes {known}."
+    )
 
 
 def _begins(name: str) -> list[str]:

@@ -51,12 +51,13 @@ def second_look(dataset: Dataset) -> tuple[Remark, ...]:
 def _of_budget(dataset: Dataset) -> Iterator[Remark]:
     budget = dataset.budget
     if budget is None:
-        yield Remark("budget", "there is none, so that each session must be given one. Add epsilon and delta.")
+        yield Remark(
+            "budget",
+            "there is none, so that each session must be given one. Add epsilon and delta.",
+        )
         return
     if budget.epsilon > _LARGE_EPSILON:
-        text = (
-            f"epsilon {readable(budget.epsilon)} promises little: somebody who guesses can become almost certain. Usual: 1."
-        )
+        text = f"epsilon {readable(budget.epsilon)} promises little: somebody who guesses can become almost certain. Usual: 1."
         yield Remark("budget.epsilon", text)
     if budget.delta > _LARGE_DELTA:
         text = f"delta {readable(budget.delta)} lets some persons be shown entirely. Usual: below 1 / number of persons."
@@ -70,20 +71,31 @@ def _of_budget(dataset: Dataset) -> Iterator[Remark]:
 def _of_table(table: Table) -> Iterator[Remark]:
     key = f"tables.{table.name}"
     if table.public:
-        yield Remark(f"{key}.public", "every cell of this table may be shown to everybody. Is that so?")
+        yield Remark(
+            f"{key}.public", "every cell of this table may be shown to everybody. Is that so?"
+        )
     elif table.person is None and table.via is None:
         yield Remark(
-            f"{key}.unit", 'each row is another person. If somebody may have two rows, name the column: unit = "...".'
+            f"{key}.unit",
+            'each row is another person. If somebody may have two rows, name the column: unit = "...".',
         )
     elif table.bounds.total is None:
         text = "it is not set, so that each question must bring its own bound. Add how many rows of each person count."
         yield Remark(f"{key}.max_rows", text)
     elif table.bounds.total >= _MANY_ROWS:
-        yield Remark(f"{key}.max_rows", f"{table.bounds.total:,} rows of each person count, and noise grows with it.")
+        yield Remark(
+            f"{key}.max_rows",
+            f"{table.bounds.total:,} rows of each person count, and noise grows with it.",
+        )
     if table.neighbors is Neighbors.REPLACE and table.via is None:
-        yield Remark(f"{key}.neighbors", "with replace the number of persons is public. Is that so?")
+        yield Remark(
+            f"{key}.neighbors", "with replace the number of persons is public. Is that so?"
+        )
     if not table.columns:
-        yield Remark(f"{key}.columns", "no column is declared, so that rows and persons can be counted, and nothing else.")
+        yield Remark(
+            f"{key}.columns",
+            "no column is declared, so that rows and persons can be counted, and nothing else.",
+        )
     for name, column in table.columns.items():
         yield from _of_column(f"{key}.columns.{name}", name, column, table)
 
@@ -91,18 +103,28 @@ def _of_table(table: Table) -> Iterator[Remark]:
 def _of_column(key: str, name: str, column: Column, table: Table) -> Iterator[Remark]:
     kind = column.type
     if not table.public and _TELLING.search(name.casefold()):
-        yield Remark(key, "its name sounds as if it told who somebody is. Drop it, unless questions need it.")
+        yield Remark(
+            key, "its name sounds as if it told who somebody is. Drop it, unless questions need it."
+        )
     if not table.public and table.person is not None and name.casefold() == table.person.casefold():
         yield Remark(key, "it names the persons. Drop it: persons can be counted without it.")
     if isinstance(kind, Number) and kind.values is None and not table.public:
         if kind.lower is None or kind.upper is None:
-            yield Remark(key, "without min and max it can be counted and compared, but not added up.")
+            yield Remark(
+                key, "without min and max it can be counted and compared, but not added up."
+            )
         elif column.kind == "float" and kind.step and (kind.upper - kind.lower) / kind.step > _WIDE:
             limits = f"{readable(kind.lower)} to {readable(kind.upper)}"
             text = f"it goes from {limits} in steps of {readable(kind.step)}. Are narrower limits true?"
             yield Remark(key, text)
     if isinstance(kind, Text | Number) and kind.values is not None and not table.public:
         if len(kind.values) > _MANY_VALUES:
-            yield Remark(key, f"it lists {len(kind.values):,} values; a group is answered for each. Are all of them public?")
+            yield Remark(
+                key,
+                f"it lists {len(kind.values):,} values; a group is answered for each. Are all of them public?",
+            )
         if len(kind.values) == 1:
-            yield Remark(key, f"it lists one value, {show(kind.values[0])}; any other cell is read as missing.")
+            yield Remark(
+                key,
+                f"it lists one value, {show(kind.values[0])}; any other cell is read as missing.",
+            )

@@ -53,7 +53,9 @@ _POSTGRES = re.compile(
     re.IGNORECASE,
 )
 _SPARK = re.compile(r"sc://(?P<host>[^@/?#;]+)(?:/(?:;(?P<options>[^@]*))?)?", re.IGNORECASE)
-_SHOWN_OPTIONS = frozenset({"host", "hostaddr", "port", "dbname", "service", "user", "sslmode", "user_id", "use_ssl"})
+_SHOWN_OPTIONS = frozenset(
+    {"host", "hostaddr", "port", "dbname", "service", "user", "sslmode", "user_id", "use_ssl"}
+)
 _SECRETS = frozenset({"password", "sslpassword", "token"})
 _EXAMPLE = "postgresql://analyst@db.example.org/hospital"
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^".]+))\s*(?:\.|$)')
@@ -61,7 +63,9 @@ _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^".]+))\s*(?:\.|$)')
 
 def source_kind(path: Path) -> Literal["parquet", "csv", "duckdb"] | None:
     """Which kind of file a name promises, if it is one that can be read."""
-    return next((kind for suffix, kind in SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
+    return next(
+        (kind for suffix, kind in SUFFIXES.items() if path.name.lower().endswith(suffix)), None
+    )
 
 
 def table_name(path: Path) -> str:
@@ -89,8 +93,14 @@ def read_source(place: Place, entries: Mapping[str, Any], folder: Path) -> Sourc
         _only(place, entries, (), "an object in memory has no tables or files inside")
         return Source("frame", frame=_frame(at, value))
     text = os.fspath(value)
-    if not isinstance(text, str) or not text.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
-        raise at.wrong(text, "a source is the path of a file", 'Write source = "visits.parquet" or the like.')
+    if (
+        not isinstance(text, str)
+        or not text.strip()
+        or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text)
+    ):
+        raise at.wrong(
+            text, "a source is the path of a file", 'Write source = "visits.parquet" or the like.'
+        )
     match database_kind(text):
         case "postgres":
             return _postgres(place, entries, text, folder)
@@ -109,10 +119,18 @@ def _file(place: Place, entries: Mapping[str, Any], text: str, folder: Path) -> 
         hint = f'Write source = "{_EXAMPLE}", or source = "spark" with files = "..." for what Spark reads.'
         raise InvalidDeclaration(f"{at} with {shown}", "no engine reads such an address", hint)
     if any(c in text for c in "*?"):
-        raise at.wrong(text, "a source is one file, not a pattern", "Put the rows into one Parquet or DuckDB file.")
+        raise at.wrong(
+            text,
+            "a source is one file, not a pattern",
+            "Put the rows into one Parquet or DuckDB file.",
+        )
     kind = source_kind(Path(text))
     if kind is None:
-        hint = "Read it with Dataset.load." if text.lower().endswith(".toml") else "Convert it, to Parquet if you can."
+        hint = (
+            "Read it with Dataset.load."
+            if text.lower().endswith(".toml")
+            else "Convert it, to Parquet if you can."
+        )
         raise at.wrong(text, f"a source ends in {', '.join(SUFFIXES)}", hint)
     if table is not None and kind != "duckdb":
         rule = "only a DuckDB file or a database has tables inside"
@@ -131,23 +149,38 @@ def _postgres(place: Place, entries: Mapping[str, Any], text: str, folder: Path)
     named = [match["database"] if match else "", options.get("dbname", "")]
     nested = any("=" in unquote(name or "") or "://" in unquote(name or "") for name in named)
     odd_port = not set(unquote(options.get("port", ""))) <= set("0123456789,")
-    if match is None or nested or odd_port or not (match["database"] or {"dbname", "service"} & set(options)):
+    if (
+        match is None
+        or nested
+        or odd_port
+        or not (match["database"] or {"dbname", "service"} & set(options))
+    ):
         rule = "it is not an address of a database in PostgreSQL"
         hint = f"It looks like {_EXAMPLE}; write @ as %40, : as %3A and / as %2F in names and passwords."
         raise InvalidDeclaration(f"{at} with an address postgresql:...", rule, hint)
     secret = bool(match["password"]) or bool(_SECRETS & set(options))
-    _warn_of_secret(at, secret, "Give it by PGPASSWORD, .pgpass (PGPASSFILE), a service file, or password_file = ...")
+    _warn_of_secret(
+        at,
+        secret,
+        "Give it by PGPASSWORD, .pgpass (PGPASSFILE), a service file, or password_file = ...",
+    )
     file = entries.get("password_file")
-    if file is not None and (not isinstance(file, str | os.PathLike) or not os.fspath(file).strip()):
+    if file is not None and (
+        not isinstance(file, str | os.PathLike) or not os.fspath(file).strip()
+    ):
         rule = "it is the path of a file that holds the password and nothing else"
-        raise place.at("password_file").wrong(file, rule, 'Write password_file = "/run/secrets/analyst" or the like.')
+        raise place.at("password_file").wrong(
+            file, rule, 'Write password_file = "/run/secrets/analyst" or the like.'
+        )
     if file is not None and secret:
         rule = "the address has a password already"
         raise place.at("password_file").wrong("...", rule, "Leave the password out of the address.")
     materialized = yes_or_no(place.at("materialized"), entries.get("materialized", False))
     table = _table(place, entries.get("table"), 2, "clinic.visits")
     path = None if file is None else (folder / os.fspath(file)).absolute()
-    return Source("postgres", table=table, address=text, password_file=path, materialized=materialized)
+    return Source(
+        "postgres", table=table, address=text, password_file=path, materialized=materialized
+    )
 
 
 def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) -> Source:
@@ -157,9 +190,15 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
         match = _SPARK.fullmatch(text)
         if match is None:
             rule = "it is not an address of Spark Connect"
-            raise InvalidDeclaration(f"{at} with an address sc:...", rule, "It looks like sc://spark.example.org:15002.")
+            raise InvalidDeclaration(
+                f"{at} with an address sc:...", rule, "It looks like sc://spark.example.org:15002."
+            )
         secret = bool(_SECRETS & set(_options(match["options"] or "", ";")))
-        _warn_of_secret(at, secret, "Give it by the environment of the session: SPARK_CONNECT_AUTHENTICATE_TOKEN.")
+        _warn_of_secret(
+            at,
+            secret,
+            "Give it by the environment of the session: SPARK_CONNECT_AUTHENTICATE_TOKEN.",
+        )
     if files is None:
         if "format" in entries:
             raise place.at("format").wrong(
@@ -168,26 +207,40 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
         table = _table(place, entries.get("table"), 3, "clinic.visits")
         return Source("spark", table=table, address=None if text == "spark" else text)
     if "table" in entries:
-        raise place.at("table").wrong(entries["table"], "files are named as well", "Leave out table, or files and format.")
+        raise place.at("table").wrong(
+            entries["table"], "files are named as well", "Leave out table, or files and format."
+        )
     where = os.fspath(files) if isinstance(files, str | os.PathLike) else None
-    if not isinstance(where, str) or not where.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in where):
+    if (
+        not isinstance(where, str)
+        or not where.strip()
+        or any(unicodedata.category(c) in {"Cc", "Cs"} for c in where)
+    ):
         rule = "files is the path of a file or folder that Spark reads"
-        raise place.at("files").wrong(where, rule, 'Write files = "/lake/visits" or files = "s3a://lake/visits".')
+        raise place.at("files").wrong(
+            where, rule, 'Write files = "/lake/visits" or files = "s3a://lake/visits".'
+        )
     if any(c in where for c in "*?[]{},"):  # Spark takes them for patterns
-        raise place.at("files").wrong(where, "it is one file or folder, not a pattern", "Name the folder of one table.")
+        raise place.at("files").wrong(
+            where, "it is one file or folder, not a pattern", "Name the folder of one table."
+        )
     if not _SCHEME.match(where):
         where = str((folder / where).absolute())
     written = entries.get("format", "parquet")
     if written not in FORMATS:
         rule = f"a format is one of {', '.join(FORMATS)}"
-        raise place.at("format").wrong(written, rule, closest(written if isinstance(written, str) else "", FORMATS))
+        raise place.at("format").wrong(
+            written, rule, closest(written if isinstance(written, str) else "", FORMATS)
+        )
     return Source("spark", address=None if text == "spark" else text, files=where, format=written)
 
 
 def _only(place: Place, entries: Mapping[str, Any], known: tuple[str, ...], rule: str) -> None:
     for key in OF_SOURCES[1:]:
         if key in entries and key not in known:
-            raise place.at(key).wrong("..." if key == "password_file" else entries[key], rule, f"Leave {key} out.")
+            raise place.at(key).wrong(
+                "..." if key == "password_file" else entries[key], rule, f"Leave {key} out."
+            )
 
 
 def _options(text: str | None, sign: str) -> dict[str, str]:
@@ -239,10 +292,16 @@ def shown_address(text: str) -> str:
     """
     if match := _POSTGRES.fullmatch(text):
         user = f"{match['user']}@" if match["user"] else ""
-        options = "&".join(f"{k}={v}" for k, v in _options(match["options"], "&").items() if k in _SHOWN_OPTIONS)
-        return f"postgresql://{user}{match['host']}/{match['database'] or ''}" + (f"?{options}" if options else "")
+        options = "&".join(
+            f"{k}={v}" for k, v in _options(match["options"], "&").items() if k in _SHOWN_OPTIONS
+        )
+        return f"postgresql://{user}{match['host']}/{match['database'] or ''}" + (
+            f"?{options}" if options else ""
+        )
     if match := _SPARK.fullmatch(text):
-        options = ";".join(f"{k}={v}" for k, v in _options(match["options"], ";").items() if k in _SHOWN_OPTIONS)
+        options = ";".join(
+            f"{k}={v}" for k, v in _options(match["options"], ";").items() if k in _SHOWN_OPTIONS
+        )
         return f"sc://{match['host']}" + (f"/;{options}" if options else "")
     return "an address"
 
@@ -277,7 +336,11 @@ def _frame(place: Place, value: Any) -> Any:
         if isinstance(kind, type) and isinstance(value, kind):
             return value
     rule = "a source is the path of a file, a pandas or polars DataFrame, or a pyarrow Table"
-    hint = "Collect it first: source.collect()." if type(value).__name__ == "LazyFrame" else "Pass one of these."
+    hint = (
+        "Collect it first: source.collect()."
+        if type(value).__name__ == "LazyFrame"
+        else "Pass one of these."
+    )
     if isinstance(value, Mapping):
         hint = "Make a DataFrame of it; several tables are passed as tables={...}."
     raise place.wrong(value, rule, hint)

@@ -76,16 +76,24 @@ def schema_stub(
     target = None if output is None else _target(output)
     sources = list(path) if isinstance(path, list | tuple) else [path]
     if not sources:
-        raise InvalidDeclaration("no source", "a stub is made of at least one file", 'Pass "visits.parquet" or the like.')
-    if table is not None and not any(isinstance(source, str) and database_kind(source) for source in sources):
-        raise InvalidDeclaration(f"table = {show(table)}", "only a database has tables to choose from", "Leave it out.")
+        raise InvalidDeclaration(
+            "no source", "a stub is made of at least one file", 'Pass "visits.parquet" or the like.'
+        )
+    if table is not None and not any(
+        isinstance(source, str) and database_kind(source) for source in sources
+    ):
+        raise InvalidDeclaration(
+            f"table = {show(table)}", "only a database has tables to choose from", "Leave it out."
+        )
     found: list[_Section] = []
     for place, source in enumerate([*sources, *public]):
         found += _sections(source, table, target, public=place >= len(sources))
     return _written(_rendered(_named_apart(found)), target)
 
 
-def _sections(source: object, table: str | None, target: Path | None, *, public: bool) -> list[_Section]:
+def _sections(
+    source: object, table: str | None, target: Path | None, *, public: bool
+) -> list[_Section]:
     """The tables of one source."""
     if isinstance(source, str) and (kind := database_kind(source)) is not None:
         return _of_database(kind, source, table, public=public)
@@ -93,14 +101,19 @@ def _sections(source: object, table: str | None, target: Path | None, *, public:
     ending = source_kind(file)
     written = file.name if target is None else Path(os.path.relpath(file, target.parent)).as_posix()
     if ending == "duckdb":
-        return [_Section(name, written, fields, public=public) for name, fields in _duckdb_fields(file).items()]
+        return [
+            _Section(name, written, fields, public=public)
+            for name, fields in _duckdb_fields(file).items()
+        ]
     fields = _parquet_fields(file) if ending == "parquet" else _csv_fields(file)
     return [_Section(table_name(file), written, fields, from_csv=ending == "csv", public=public)]
 
 
 def _of_database(kind: str, address: str, table: str | None, *, public: bool) -> list[_Section]:
     """The tables of a database: its engine tells them; the password of the address is not written down."""
-    tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(address, table)
+    tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(
+        address, table
+    )
     shown = "spark" if address == "spark" else shown_address(address)
     if not tables:
         hint = "Check the address and the rights of its user, or name one table."
@@ -108,8 +121,15 @@ def _of_database(kind: str, address: str, table: str | None, *, public: bool) ->
     named: dict[str, tuple[str, Fields]] = {}
     for place, fields in tables.items():
         own = (name_parts(place) or [place])[-1]
-        named[own if own.casefold() not in {name.casefold() for name in named} else place.replace(".", "_")] = place, fields
-    return [_Section(name, shown, fields, inside=place, public=public) for name, (place, fields) in named.items()]
+        named[
+            own
+            if own.casefold() not in {name.casefold() for name in named}
+            else place.replace(".", "_")
+        ] = place, fields
+    return [
+        _Section(name, shown, fields, inside=place, public=public)
+        for name, (place, fields) in named.items()
+    ]
 
 
 def _named_apart(sections: Sequence[_Section]) -> list[_Section]:
@@ -132,7 +152,11 @@ def _written(text: str, target: Path | None) -> str:
             with target.open("x", encoding="utf-8") as opened:
                 opened.write(text)
         except OSError as error:
-            rule = "it exists already" if isinstance(error, FileExistsError) else "it cannot be written"
+            rule = (
+                "it exists already"
+                if isinstance(error, FileExistsError)
+                else "it cannot be written"
+            )
             raise InvalidDeclaration(show(str(target)), rule, "Choose another output.") from None
     return text
 
@@ -151,7 +175,9 @@ def source_columns(source: Source, table: str) -> list[str]:
             found = next((name for name in tables if name.casefold() == wanted.casefold()), None)
             if found is None:
                 hint = f"It has {', '.join(map(show, tables))}."
-                raise InvalidDeclaration(f"tables.{table}", f"the file has no table {show(wanted)}", hint)
+                raise InvalidDeclaration(
+                    f"tables.{table}", f"the file has no table {show(wanted)}", hint
+                )
             fields = tables[found]
     return [name for name, _, _ in fields]
 
@@ -177,22 +203,30 @@ def _data_file(path: object) -> Path:
     if not found or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
         raise InvalidDeclaration(show(text), "there is no such file", "Check the path.")
     if any(c in Path(text).name for c in "*?"):  # a declaration would refuse it as a pattern
-        raise InvalidDeclaration(show(text), "the name of a source holds no * or ?", "Rename the file.")
+        raise InvalidDeclaration(
+            show(text), "the name of a source holds no * or ?", "Rename the file."
+        )
     return Path(text)
 
 
 def _target(output: object) -> Path:
     text = os.fspath(output) if isinstance(output, str | os.PathLike) else None
     if not isinstance(text, str) or "\0" in text or not text.lower().endswith(".toml"):
-        shown = show(text) if isinstance(text, str) else f"an object of type {type(output).__name__}"
-        raise InvalidDeclaration(shown, "a declaration is a file that ends in .toml", 'Pass output="visits.toml".')
+        shown = (
+            show(text) if isinstance(text, str) else f"an object of type {type(output).__name__}"
+        )
+        raise InvalidDeclaration(
+            shown, "a declaration is a file that ends in .toml", 'Pass output="visits.toml".'
+        )
     return Path(text)
 
 
 def _unreadable(file: Path, what: str) -> InvalidDeclaration:
     # The reader's own words are left out: they may quote the data.
     return InvalidDeclaration(
-        show(file.name), f"it cannot be read as {what}", "Check the file, or write the declaration by hand."
+        show(file.name),
+        f"it cannot be read as {what}",
+        "Check the file, or write the declaration by hand.",
     )
 
 
@@ -227,23 +261,31 @@ def _duckdb_fields(file: Path) -> dict[str, Fields]:
     found = tables_of(file)
     if found is None:
         raise _unreadable(file, "a DuckDB file")
-    tables = {table: fields for table, fields in found.items() if not name_fault(table)}  # others cannot be declared
+    tables = {
+        table: fields for table, fields in found.items() if not name_fault(table)
+    }  # others cannot be declared
     if not tables:
-        raise InvalidDeclaration(show(file.name), "its main schema holds no table", "Create one first.")
+        raise InvalidDeclaration(
+            show(file.name), "its main schema holds no table", "Create one first."
+        )
     return tables
 
 
 def _csv_fields(file: Path) -> Fields:
     opened = gzip.open if file.name.lower().endswith(".gz") else open
     try:
-        with opened(file, "rb") as lines:  # in bytes: to decode would go beyond the first line, into cells
+        with opened(
+            file, "rb"
+        ) as lines:  # in bytes: to decode would go beyond the first line, into cells
             header = lines.readline(_LONGEST_HEADER).split(b"\r")[0].decode("utf-8-sig")
         names = next(csv.reader([header], strict=True), [])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None
     if not names or len(header) == _LONGEST_HEADER:
         raise InvalidDeclaration(
-            show(file.name), "its first line is empty, or longer than 1 MiB", "It must name the columns."
+            show(file.name),
+            "its first line is empty, or longer than 1 MiB",
+            "It must name the columns.",
         )
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         rule = "the columns of a CSV file are separated by commas"
@@ -296,7 +338,9 @@ def _rendered(sections: Sequence[_Section]) -> str:
 def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
     lines, left_out, seen = [], [], set()
     if from_csv:
-        lines.append("# A CSV file has no types: these are guessed from the names, and no cell was read. Correct them.")
+        lines.append(
+            "# A CSV file has no types: these are guessed from the names, and no cell was read. Correct them."
+        )
     for position, (name, kind, word) in enumerate(fields, start=1):
         if fault := name_fault(name):
             left_out.append(f"column {position}: {fault}")

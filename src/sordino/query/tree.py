@@ -37,7 +37,10 @@ class Literal:
     value: Value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and (type(self.value), self.value) == (type(other.value), other.value)
+        return isinstance(other, Literal) and (type(self.value), self.value) == (
+            type(other.value),
+            other.value,
+        )
 
     def __hash__(self) -> int:
         return hash((type(self.value), self.value))

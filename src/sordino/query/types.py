@@ -11,10 +11,24 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
-__all__ = ["FIRST_DAY", "LARGEST", "LAST_DAY", "Day", "Moment", "Nothing", "Number", "Text", "Truth", "Type"]
+__all__ = [
+    "FIRST_DAY",
+    "LARGEST",
+    "LAST_DAY",
+    "Day",
+    "Moment",
+    "Nothing",
+    "Number",
+    "Text",
+    "Truth",
+    "Type",
+]
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
-FIRST_MOMENT, LAST_MOMENT = datetime.combine(FIRST_DAY, datetime.min.time()), datetime.combine(LAST_DAY, datetime.max.time())
+FIRST_MOMENT, LAST_MOMENT = (
+    datetime.combine(FIRST_DAY, datetime.min.time()),
+    datetime.combine(LAST_DAY, datetime.max.time()),
+)
 LARGEST = 2**62
 """Whole numbers below this magnitude are computed in 64-bit integers; one addition of two of them cannot overflow."""
 
@@ -40,7 +54,12 @@ class Number:
     @property
     def integral(self) -> bool:
         """Whether it is computed in 64-bit integers, not in floats: whole, and small enough never to overflow."""
-        if self.step is None or self.lower is None or self.upper is None or self.step.denominator != 1:
+        if (
+            self.step is None
+            or self.lower is None
+            or self.upper is None
+            or self.step.denominator != 1
+        ):
             return False
         return max(abs(self.lower), abs(self.upper)) < LARGEST
 

@@ -41,12 +41,16 @@ class Calibration:
 def calibrate(dataset: Dataset, served: ServedDataset, rows: int, folder: Path) -> Calibration:
     """Measure on this many made-up rows, with a ledger of its own on the disk of `folder`."""
     budget = dataset.budget
-    plenty = made_up(dataset, rows).with_budget(Budget(10_000, budget.delta if budget is not None else 0))
+    plenty = made_up(dataset, rows).with_budget(
+        Budget(10_000, budget.delta if budget is not None else 0)
+    )
     warm_up(dataset)
     slowest, question = 0.0, ""
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix=".calibrate-") as aside,
-        Session(plenty, ledger=Path(aside) / "made-up.ledger", engine=opener(plenty, served)) as session,
+        Session(
+            plenty, ledger=Path(aside) / "made-up.ledger", engine=opener(plenty, served)
+        ) as session,
     ):
         for asked in questions(dataset):
             for _ in range(_REPEATS):

@@ -30,9 +30,17 @@ _SHORTEST, _LONGEST = 0.01, 3600.0
 
 def checked_answer_time(value: object) -> float:
     """An answer time that an owner may declare."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _SHORTEST <= value <= _LONGEST:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not _SHORTEST <= value <= _LONGEST
+    ):
         rule = f"it is a number of seconds from {_SHORTEST} to {_LONGEST:,.0f}"
-        raise InvalidInput(f"answer_time={show(value)}", rule, "Run `sordino serve --calibrate`, which proposes one.")
+        raise InvalidInput(
+            f"answer_time={show(value)}",
+            rule,
+            "Run `sordino serve --calibrate`, which proposes one.",
+        )
     return float(value)
 
 
@@ -61,7 +69,10 @@ class Clock:
 
     def next_start(self, now: float) -> float:
         """The first moment from now on at which a slot may begin."""
-        return self.origin + math.ceil((now - self.origin) / self.answer_time - 1e-9) * self.answer_time
+        return (
+            self.origin
+            + math.ceil((now - self.origin) / self.answer_time - 1e-9) * self.answer_time
+        )
 
     def doublings(self, start: float, done: float) -> int:
         """How often the slot that began then had to double for work that was done then: 0 if it was in time."""
@@ -111,7 +122,9 @@ class Overruns:
     def one_more(self, noted: int | None = None) -> Overruns:
         """After another overrun."""
         seen = self.noted if noted is None else noted
-        return replace(self, since_resumed=self.since_resumed + 1, ever=self.ever + 1, noted=seen)._kept()
+        return replace(
+            self, since_resumed=self.since_resumed + 1, ever=self.ever + 1, noted=seen
+        )._kept()
 
     def resumed(self) -> Overruns:
         """After the owner has looked."""
@@ -137,5 +150,7 @@ def bits_told(questions: int, overruns: int) -> float:
         >>> bits_told(1000, 0), round(bits_told(1000, 3), 1)
         (0.0, 32.1)
     """
-    patterns = sum(math.comb(questions, i) * DOUBLINGS**i for i in range(min(overruns, questions) + 1))
+    patterns = sum(
+        math.comb(questions, i) * DOUBLINGS**i for i in range(min(overruns, questions) + 1)
+    )
     return math.log2(patterns) if patterns < 2**1000 else float(Fraction(patterns.bit_length()))

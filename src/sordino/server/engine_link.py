@@ -90,17 +90,29 @@ class EngineLink:
             reply, _ = await opened.reply
         except LedgerUnavailable as error:
             return Reply("failed", problem=problem_of(error))
-        if opened.sent > 1 and reply.status == "refused" and (reply.problem or {}).get("code") == "request-refused":
-            return replace(reply, status="failed", problem=problem_of(EngineFailed()))  # charged by a process that ended
+        if (
+            opened.sent > 1
+            and reply.status == "refused"
+            and (reply.problem or {}).get("code") == "request-refused"
+        ):
+            return replace(
+                reply, status="failed", problem=problem_of(EngineFailed())
+            )  # charged by a process that ended
         return reply
 
     async def answer(self, analyst: str | None, request_id: str) -> Reply:
         """The stored bytes."""
-        return (await self._told({"kind": "answer", "analyst": analyst, "request_id": request_id}))[0]
+        return (await self._told({"kind": "answer", "analyst": analyst, "request_id": request_id}))[
+            0
+        ]
 
-    async def payments(self, analyst: str | None, after: int, limit: int) -> Sequence[Mapping[str, JSON]]:
+    async def payments(
+        self, analyst: str | None, after: int, limit: int
+    ) -> Sequence[Mapping[str, JSON]]:
         """Receipts, oldest first; they arrive at a tick."""
-        _, found = await self._at_tick({"kind": "payments", "analyst": analyst, "after": after, "limit": limit})
+        _, found = await self._at_tick(
+            {"kind": "payments", "analyst": analyst, "after": after, "limit": limit}
+        )
         return found  # type: ignore[return-value]
 
     async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
@@ -119,7 +131,11 @@ class EngineLink:
 
     async def allot(self, analyst: str, epsilon: JSON, delta: JSON) -> Reply:
         """A sub-budget; what is left arrives with the facts of the next tick."""
-        return (await self._told({"kind": "allot", "analyst": analyst, "epsilon": epsilon, "delta": delta}))[0]
+        return (
+            await self._told(
+                {"kind": "allot", "analyst": analyst, "epsilon": epsilon, "delta": delta}
+            )
+        )[0]
 
     async def resume(self) -> None:
         """The owner ends a pause."""
@@ -128,7 +144,9 @@ class EngineLink:
     def _send(self, message: dict[str, Any]) -> _Open:
         self.start()
         number = next(self._numbers)
-        opened = self._open[number] = _Open({**message, "id": number}, asyncio.get_running_loop().create_future())
+        opened = self._open[number] = _Open(
+            {**message, "id": number}, asyncio.get_running_loop().create_future()
+        )
         opened.reply.add_done_callback(lambda _: self._open.pop(number, None))
         if self._writer is not None:
             self._write(opened)
@@ -195,7 +213,9 @@ class EngineLink:
     def _settle(self, message: Mapping[str, Any], body: bytes) -> None:
         opened = self._open.get(message["id"])
         if opened is not None and not opened.reply.done():
-            reply = Reply(message["status"], body, message["receipt"], message["problem"], message["tick"])
+            reply = Reply(
+                message["status"], body, message["receipt"], message["problem"], message["tick"]
+            )
             opened.reply.set_result((reply, message["more"]))
 
 
@@ -203,7 +223,9 @@ _TRIES = 5
 """How many ticks a receipt may be waited for: the log takes entries in at ticks."""
 
 
-def _facts_of(message: Mapping[str, Any], meters: Mapping[str | None, Any], dataset: Dataset) -> Facts:
+def _facts_of(
+    message: Mapping[str, Any], meters: Mapping[str | None, Any], dataset: Dataset
+) -> Facts:
     """The facts that an engine process sent."""
     return Facts(
         dataset, message["dialect"], message["answer_time"], message["state"], message["dry_run"], message["sequence"],
@@ -212,4 +234,6 @@ def _facts_of(message: Mapping[str, Any], meters: Mapping[str | None, Any], data
 
 
 def _not_there() -> LedgerUnavailable:
-    return LedgerUnavailable("of this dataset", "its engine process is not there", "Wait a moment, and ask again.")
+    return LedgerUnavailable(
+        "of this dataset", "its engine process is not there", "Wait a moment, and ask again."
+    )

@@ -60,7 +60,9 @@ def hollow(dataset: Dataset) -> Dataset:
     """The declaration with sources that lead nowhere: what web may know."""
     tables = {}
     for name, table in dataset.tables.items():
-        source = Source(table.source.kind, table=table.source.table, materialized=table.source.materialized)
+        source = Source(
+            table.source.kind, table=table.source.table, materialized=table.source.materialized
+        )
         tables[name] = replace(table, source=source)
     return Dataset(tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta)
 
@@ -69,7 +71,9 @@ def opener(dataset: Dataset, served: ServedDataset) -> Opener | None:
     """What opens the tables of a served dataset: files as copies in memory with fixed threads; databases as always."""
     if dialect_of(dataset.tables.values()) != "duckdb":
         return None
-    return partial(DuckDB, threads=served.threads, memory=served.memory, longest_text=served.longest_text)
+    return partial(
+        DuckDB, threads=served.threads, memory=served.memory, longest_text=served.longest_text
+    )
 
 
 def edition(dataset: Dataset) -> str:
@@ -141,10 +145,14 @@ class _Peer:
 class EngineWorker:
     """One dataset, served at a socket."""
 
-    def __init__(self, dataset: Dataset, served: ServedDataset, at: Path, overruns: Overruns) -> None:
+    def __init__(
+        self, dataset: Dataset, served: ServedDataset, at: Path, overruns: Overruns
+    ) -> None:
         if served.answer_time is None:
             rule = "an owner declares how long an answer takes"
-            hint = "Write answer_time in serve.toml; `sordino serve FOLDER --calibrate` proposes one."
+            hint = (
+                "Write answer_time in serve.toml; `sordino serve FOLDER --calibrate` proposes one."
+            )
             raise InvalidInput(f"the dataset {served.name!r}", rule, hint)
         self._served, self._at = served, at
         self._session = Session(dataset, engine=opener(dataset, served))
@@ -159,7 +167,13 @@ class EngineWorker:
             clock = Clock.of(served.name, served.answer_time, time.monotonic())
             overruns = self._after_crash(overruns)
             self._log = self._session.ledger.public_log()
-            self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
+            self.slots = Slots(
+                self._session,
+                clock,
+                overruns,
+                at_tick=self._push,
+                broken=partial(self.end, _FAILED),
+            )
             self._listening = listen(at)
             forget_old_garbage()
         except BaseException:
@@ -170,12 +184,16 @@ class EngineWorker:
         """The declaration with what public tables hold, as far as they can be read."""
         run, dataset = self._session._engine.run, self._session.dataset
         found = {t.name: completed(t, run) for t in dataset.tables.values() if t.public}
-        self._session._public.update({n: t for n, t in found.items() if not (t.contents and t.contents.failed)})
+        self._session._public.update(
+            {n: t for n, t in found.items() if not (t.contents and t.contents.failed)}
+        )
         return dataset.with_tables({**dataset.tables, **found}) if found else dataset
 
     def _after_crash(self, overruns: Overruns) -> Overruns:
         """A process that ended amid a question may have done so because of the data: that is an overrun."""
-        open_ = [p.receipt.number for p in self._session.ledger.recent(4) if p.status == "unanswered"]
+        open_ = [
+            p.receipt.number for p in self._session.ledger.recent(4) if p.status == "unanswered"
+        ]
         newest = max(open_, default=0)
         return overruns.one_more(newest) if newest > overruns.noted else overruns
 
@@ -246,8 +264,16 @@ class EngineWorker:
             raise Closed
 
         def tell(reply: Reply, more: JSON = None) -> None:
-            told = {"kind": "reply", "id": number_, "status": reply.status, "receipt": reply.receipt, "more": more}
-            peer.send({**told, "problem": reply.problem, "tick": reply.tick}, reply.body, reply.tick)
+            told = {
+                "kind": "reply",
+                "id": number_,
+                "status": reply.status,
+                "receipt": reply.receipt,
+                "more": more,
+            }
+            peer.send(
+                {**told, "problem": reply.problem, "tick": reply.tick}, reply.body, reply.tick
+            )
 
         handlers: dict[str, Callable[[Mapping[str, Any]], tuple[Reply, JSON]]] = {
             "answer": self._answer, "payments": self._payments, "allot": self._allot, "resume": self._resume,
@@ -270,13 +296,17 @@ class EngineWorker:
     def _answer(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         analyst, request_id = _name(message["analyst"]), str(message["request_id"])
         payment = self._session.ledger.payment(request_id, analyst)
-        tick = self.slots.tick_of(analyst, request_id)  # in this order: one that is stored has a tick by now
+        tick = self.slots.tick_of(
+            analyst, request_id
+        )  # in this order: one that is stored has a tick by now
         if payment is None:
             hint = "Check the id; each analyst has ids of their own."
             raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
         if tick == float("inf") or payment.status == "unanswered":
             rule = "its query is running, or ended before its answer was stored"
-            raise InvalidInput(f"request {request_id!r}", rule, "Wait; if nothing comes, its charge is forfeited.")
+            raise InvalidInput(
+                f"request {request_id!r}", rule, "Wait; if nothing comes, its charge is forfeited."
+            )
         receipt = receipt_facts(payment.receipt)
         answer = self._session.ledger.answer_to(payment)
         if answer is None:
@@ -284,7 +314,11 @@ class EngineWorker:
         return Reply("answered", answer, receipt, None, tick), None
 
     def _payments(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
-        analyst, after, limit = _name(message["analyst"]), int(message["after"]), int(message["limit"])
+        analyst, after, limit = (
+            _name(message["analyst"]),
+            int(message["after"]),
+            int(message["limit"]),
+        )
         ledger = self._session.ledger
         with ledger._journal.current() as state, ledger._journal.reading():
             newest = []
@@ -304,13 +338,19 @@ class EngineWorker:
 
     def _proof(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         """A receipt, of the log as it was at the last tick: how long it is now would tell when an answer was stored."""
-        analyst, request_id, since = _name(message["analyst"]), str(message["request_id"]), _size(message["since"])
+        analyst, request_id, since = (
+            _name(message["analyst"]),
+            str(message["request_id"]),
+            _size(message["since"]),
+        )
         payment = self._session.ledger.payment(request_id, analyst)
         if payment is None:
             hint = "Check the id; each analyst has ids of their own."
             raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
         if not self.slots.is_out(analyst, request_id) or payment.status == "unanswered":
-            raise InvalidInput(f"request {request_id!r}", "it has no answer yet", "Ask for its receipt afterwards.")
+            raise InvalidInput(
+                f"request {request_id!r}", "it has no answer yet", "Ask for its receipt afterwards."
+            )
         if payment.settled > self._log.size:
             self.slots.nudge()  # the next tick takes it in
             return Reply("answered"), "wait"
@@ -321,14 +361,20 @@ class EngineWorker:
         """The log as it was at the last tick."""
         since = _size(message["since"])
         signed, path = self._log.signed(since)
-        more: JSON = {"key": str(self._log.key), "checkpoint": str(signed), "path": [one.hex() for one in path]}
+        more: JSON = {
+            "key": str(self._log.key),
+            "checkpoint": str(signed),
+            "path": [one.hex() for one in path],
+        }
         return Reply("answered"), more
 
     def _allot(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         epsilon, delta = message["epsilon"], message["delta"]
         budget = None
         if epsilon is not None:
-            budget = Budget(number("epsilon", epsilon), 0 if delta is None else number("delta", delta))
+            budget = Budget(
+                number("epsilon", epsilon), 0 if delta is None else number("delta", delta)
+            )
         self._session.ledger.allot(str(message["analyst"]), budget)
         self.slots.nudge()
         return Reply("answered"), None
@@ -350,7 +396,10 @@ class EngineWorker:
         with ledger._journal.current() as state:
             meters: dict[str | None, Any] = {None: ledger.terms.allowance.meter(state.spent)}
             if state.allotments:
-                names = {*state.allotments, *(name for name in state.tallies if name is not None)} - {ANYBODY}
+                names = {
+                    *state.allotments,
+                    *(name for name in state.tallies if name is not None),
+                } - {ANYBODY}
                 for name in names:
                     with contextlib.suppress(InvalidInput):
                         meters[name] = state.meter(name)
@@ -369,8 +418,16 @@ def _ask(message: Mapping[str, Any]) -> Ask:
     kind, offered = message["offer_kind"], message["offer"]
     if kind not in ("sql", "suggest") or not isinstance(offered, dict):
         raise TypeError
-    ask = Ask(_name(message["analyst"]), kind, str(message["question"]), offered, str(message["request_id"]))
-    Request(ask.request_id, ask.question, "", ask.analyst)  # refuses names that a ledger does not take
+    ask = Ask(
+        _name(message["analyst"]),
+        kind,
+        str(message["question"]),
+        offered,
+        str(message["request_id"]),
+    )
+    Request(
+        ask.request_id, ask.question, "", ask.analyst
+    )  # refuses names that a ledger does not take
     return ask
 
 
@@ -411,4 +468,6 @@ def main(arguments: list[str] | None = None) -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # threads that wait for peers end with it, and DuckDB's binding does not complain about them
+    os._exit(
+        code
+    )  # threads that wait for peers end with it, and DuckDB's binding does not complain about them

@@ -87,7 +87,9 @@ class Facts:
         if ANYBODY in self.meters:
             return self.meters[ANYBODY]
         rule = "this ledger gives sub-budgets, and there is none for them"
-        raise InvalidInput(f"analyst {analyst!r}", rule, "Ask as one who has one, or let the owner give one.")
+        raise InvalidInput(
+            f"analyst {analyst!r}", rule, "Ask as one who has one, or let the owner give one."
+        )
 
 
 class Link(Protocol):
@@ -108,7 +110,9 @@ class Link(Protocol):
     async def answer(self, analyst: str | None, request_id: str) -> Reply:
         """What became of a question that was asked before: the stored bytes with the tick at which they may be shown."""
 
-    async def payments(self, analyst: str | None, after: int, limit: int) -> Sequence[Mapping[str, JSON]]:
+    async def payments(
+        self, analyst: str | None, after: int, limit: int
+    ) -> Sequence[Mapping[str, JSON]]:
         """Receipts with larger numbers, oldest first, of one analyst or of all (None), each with status and digest."""
 
     async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:

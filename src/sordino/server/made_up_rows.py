@@ -21,7 +21,18 @@ __all__ = ["made_up"]
 _ROWS_OF_A_PERSON = 5
 _STEP = 2_654_435_761
 """An odd number near 2^32 / golden ratio: its multiples are spread evenly."""
-_WORDS = ("acer", "betula", "carpinus", "fagus", "fraxinus", "juglans", "larix", "quercus", "salix", "tilia")
+_WORDS = (
+    "acer",
+    "betula",
+    "carpinus",
+    "fagus",
+    "fraxinus",
+    "juglans",
+    "larix",
+    "quercus",
+    "salix",
+    "tilia",
+)
 
 
 def made_up(dataset: Dataset, rows: int) -> Dataset:
@@ -34,11 +45,17 @@ def made_up(dataset: Dataset, rows: int) -> Dataset:
             tables[name] = table
             continue
         cells = {
-            column: _identity(spread, table, column, rows) if _is_identity(table, column) else _cells(of, spread, rows)
+            column: _identity(spread, table, column, rows)
+            if _is_identity(table, column)
+            else _cells(of, spread, rows)
             for spread, (column, of) in enumerate(_columns(table).items())
         }
-        tables[name] = replace(table, source=Source("frame", frame=pa.table(cells or {"row": [True] * rows})))
-    return Dataset(tables=tables, budget=dataset.budget or Budget(1), reserved_delta=dataset.reserved_delta)
+        tables[name] = replace(
+            table, source=Source("frame", frame=pa.table(cells or {"row": [True] * rows}))
+        )
+    return Dataset(
+        tables=tables, budget=dataset.budget or Budget(1), reserved_delta=dataset.reserved_delta
+    )
 
 
 def _columns(table: Table) -> dict[str, Column | None]:
@@ -63,9 +80,19 @@ def _identity(spread: int, table: Table, column: str, rows: int) -> Sequence[Any
     own_key = column.lower() in {name.lower() for name in table.identities} and not (
         table.via is not None and column.lower() in {name.lower() for name in table.via.own}
     )
-    numbers = list(range(rows)) if own_key else [i * _STEP % max(rows // _ROWS_OF_A_PERSON, 1) for i in range(rows)]
-    declared = next((of for name, of in table.columns.items() if name.lower() == column.lower()), None)
-    return [f"p{i}" for i in numbers] if declared is not None and isinstance(declared.type, Text) else numbers
+    numbers = (
+        list(range(rows))
+        if own_key
+        else [i * _STEP % max(rows // _ROWS_OF_A_PERSON, 1) for i in range(rows)]
+    )
+    declared = next(
+        (of for name, of in table.columns.items() if name.lower() == column.lower()), None
+    )
+    return (
+        [f"p{i}" for i in numbers]
+        if declared is not None and isinstance(declared.type, Text)
+        else numbers
+    )
 
 
 def _cells(of: Column | None, spread: int, rows: int) -> Any:
@@ -84,14 +111,19 @@ def _cells(of: Column | None, spread: int, rows: int) -> Any:
         case Number() as number:
             low, high = _ends(number)
             if of is not None and of.kind == "int":
-                return [math.ceil(low) + place % max(math.floor(high) - math.ceil(low) + 1, 1) for place in places]
+                return [
+                    math.ceil(low) + place % max(math.floor(high) - math.ceil(low) + 1, 1)
+                    for place in places
+                ]
             return [low + (high - low) * place / 2**32 for place in places]
         case Day() as day:
             days = max((day.upper - day.lower).days, 0) + 1
             return [day.lower + timedelta(days=place % days) for place in places]
         case Moment() as moment:
             seconds = max(int((moment.upper - moment.lower).total_seconds()), 0) + 1
-            found: list[datetime] = [moment.lower + timedelta(seconds=place % seconds) for place in places]
+            found: list[datetime] = [
+                moment.lower + timedelta(seconds=place % seconds) for place in places
+            ]
             return pa.array(found, pa.timestamp("us"))
         case _:
             return [place % 100 for place in places]
@@ -99,5 +131,9 @@ def _cells(of: Column | None, spread: int, rows: int) -> Any:
 
 def _ends(number: Number) -> tuple[float, float]:
     """Bounds of a number; made-up ones where none are declared."""
-    low = float(number.lower) if number.lower is not None else min(0.0, float(number.upper or 0) - 100)
+    low = (
+        float(number.lower)
+        if number.lower is not None
+        else min(0.0, float(number.upper or 0) - 100)
+    )
     return low, float(number.upper) if number.upper is not None else low + 100

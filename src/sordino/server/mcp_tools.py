@@ -38,7 +38,9 @@ class AgentDesk(Protocol):
     async def preview(self, dataset: str, sql: str, offer: dict[str, JSON]) -> JSON:
         """The price, and the errors to expect."""
 
-    async def ask(self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None) -> JSON:
+    async def ask(
+        self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None
+    ) -> JSON:
         """The answer."""
 
     async def budget(self, dataset: str) -> JSON:
@@ -56,7 +58,9 @@ def tools_server(desk: Callable[[], AgentDesk]) -> MCPServer[Any]:
 
     # The library writes refusals and tracebacks to its log, and these may quote questions.
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
-    server: MCPServer[Any] = MCPServer("sordino", instructions=_INSTRUCTIONS, log_level="CRITICAL", subscriptions=False)
+    server: MCPServer[Any] = MCPServer(
+        "sordino", instructions=_INSTRUCTIONS, log_level="CRITICAL", subscriptions=False
+    )
 
     async def told(step: Awaitable[JSON]) -> dict[str, Any]:
         try:

@@ -31,7 +31,11 @@ def offer(given: Mapping[str, JSON]) -> Offer:
         elif name in _NUMBERS or name == "error":
             read[name] = None if value is None else number(name, value)
         elif name in ("nonnegative", "bias") and not isinstance(value, bool | None):
-            raise InvalidInput(f"{name}={show(value)}", "it is true or false", f"Pass {name} as true, or leave it out.")
+            raise InvalidInput(
+                f"{name}={show(value)}",
+                "it is true or false",
+                f"Pass {name} as true, or leave it out.",
+            )
         else:
             read[name] = value
     return cast("Offer", read)
@@ -42,7 +46,9 @@ def number(name: str, value: JSON) -> Number:
     if isinstance(value, str):
         return exact(value, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"{name}={show(value)}", f"{name} must be a number", 'Pass 0.1, or the text "0.1".')
+        raise InvalidInput(
+            f"{name}={show(value)}", f"{name} must be a number", 'Pass 0.1, or the text "0.1".'
+        )
     return value
 
 

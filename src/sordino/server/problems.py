@@ -57,9 +57,20 @@ def problem_of(error: SordinoError) -> dict[str, JSON]:
         case RequestRefused():
             value, rule, hint = error.request, error.rule, error.hint
         case LedgerError():  # its place is a path or an address on the server
-            value, rule, hint = "", error.rule, f"{error.hint}{error.outcome and ' '}{error.outcome}"
+            value, rule, hint = (
+                "",
+                error.rule,
+                f"{error.hint}{error.outcome and ' '}{error.outcome}",
+            )
             error = type(error)("of this dataset", rule, error.hint, error.outcome)
-    found: dict[str, JSON] = {"code": code, "exit": leave, "message": str(error), "value": value, "rule": rule, "hint": hint}
+    found: dict[str, JSON] = {
+        "code": code,
+        "exit": leave,
+        "message": str(error),
+        "value": value,
+        "rule": rule,
+        "hint": hint,
+    }
     if isinstance(error, InvalidInput) and error.place is not None:
         found |= {"place": list(error.place), "instead": error.instead}
     return found

@@ -28,7 +28,14 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.server.clock import checked_answer_time
 
-__all__ = ["OWN_ANSWER_TIME", "SETTINGS", "ServedDataset", "host_names", "identity_provider", "served"]
+__all__ = [
+    "OWN_ANSWER_TIME",
+    "SETTINGS",
+    "ServedDataset",
+    "host_names",
+    "identity_provider",
+    "served",
+]
 
 SETTINGS = "serve.toml"
 OWN_ANSWER_TIME = 1.0
@@ -54,18 +61,32 @@ class ServedDataset:
 def served(folder: Path) -> list[ServedDataset]:
     """The datasets of a folder: every declaration in it, with what `serve.toml` says of it; or that of one declaration."""
     if folder.is_file():
-        found = _dataset(folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {}))
-        return [found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)]
+        found = _dataset(
+            folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {})
+        )
+        return [
+            found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)
+        ]
     if not folder.is_dir():
-        raise InvalidDeclaration(show(str(folder)), "there is no such folder", "Pass the folder of your declarations.")
-    declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
+        raise InvalidDeclaration(
+            show(str(folder)), "there is no such folder", "Pass the folder of your declarations."
+        )
+    declarations = {
+        path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS
+    }
     if not declarations:
         rule = "it holds no declaration"
-        raise InvalidDeclaration(show(str(folder)), rule, "Put NAME.toml there; `sordino init` writes a first one.")
+        raise InvalidDeclaration(
+            show(str(folder)), rule, "Put NAME.toml there; `sordino init` writes a first one."
+        )
     settings = _settings(folder / SETTINGS)
     if strange := sorted(settings.keys() - declarations.keys()):
         rule = f"there is no declaration {strange[0]}.toml"
-        raise InvalidDeclaration(f"{SETTINGS}: datasets.{strange[0]}", rule, f"Its declarations: {', '.join(declarations)}.")
+        raise InvalidDeclaration(
+            f"{SETTINGS}: datasets.{strange[0]}",
+            rule,
+            f"Its declarations: {', '.join(declarations)}.",
+        )
     return [_dataset(name, path, settings.get(name, {})) for name, path in declarations.items()]
 
 
@@ -75,9 +96,15 @@ def identity_provider(folder: Path) -> Mapping[str, str] | None:
     if found is None:
         return None
     names = {"issuer", "client_id", "own_address"}
-    if not isinstance(found, dict) or found.keys() != names or not all(isinstance(each, str) for each in found.values()):
+    if (
+        not isinstance(found, dict)
+        or found.keys() != names
+        or not all(isinstance(each, str) for each in found.values())
+    ):
         rule = f"an identity provider has {', '.join(sorted(names))}, each a text"
-        raise InvalidDeclaration(f"{SETTINGS}: oidc", rule, "Its secret is in the environment, SORDINO_OIDC_SECRET.")
+        raise InvalidDeclaration(
+            f"{SETTINGS}: oidc", rule, "Its secret is in the environment, SORDINO_OIDC_SECRET."
+        )
     return found
 
 
@@ -89,7 +116,9 @@ def host_names(folder: Path) -> list[str]:
     for name in found:
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             rule = "it is a list of names such as data.example.org, without https:// and without a port"
-            raise InvalidDeclaration(f"{SETTINGS}: hosts, {show(name)}", rule, 'Write hosts = ["data.example.org"].')
+            raise InvalidDeclaration(
+                f"{SETTINGS}: hosts, {show(name)}", rule, 'Write hosts = ["data.example.org"].'
+            )
     return found
 
 
@@ -99,16 +128,24 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise InvalidDeclaration(SETTINGS, "it cannot be read as TOML", str(error).partition("\n")[0] + ".") from None
+        raise InvalidDeclaration(
+            SETTINGS, "it cannot be read as TOML", str(error).partition("\n")[0] + "."
+        ) from None
 
 
 def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
     found = _read(path)
     if strange := sorted(found.keys() - {"datasets", "hosts", "oidc"}):
-        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, hosts, oidc.")
+        raise InvalidDeclaration(
+            f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, hosts, oidc."
+        )
     datasets = found.get("datasets", {})
-    if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
-        raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")
+    if not isinstance(datasets, dict) or not all(
+        isinstance(each, dict) for each in datasets.values()
+    ):
+        raise InvalidDeclaration(
+            SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it."
+        )
     return datasets
 
 
@@ -116,16 +153,22 @@ def _dataset(name: str, path: Path, given: Mapping[str, Any]) -> ServedDataset:
     known = {"answer_time", "threads", "longest_text", "dry_run", "rows", "memory"}
     if strange := sorted(given.keys() - known):
         rule = "there is no such setting"
-        raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.{strange[0]}", rule, f"Known: {', '.join(sorted(known))}.")
+        raise InvalidDeclaration(
+            f"{SETTINGS}: datasets.{name}.{strange[0]}", rule, f"Known: {', '.join(sorted(known))}."
+        )
     for key, most in _MOST.items():
         value = given.get(key, 1)
         if type(value) is not int or not 1 <= value <= most:
             rule = f"it is a whole number from 1 to {most:,}"
             raise InvalidDeclaration(
-                f"{SETTINGS}: datasets.{name}.{key} = {show(value)}", rule, "Leave it out, or correct it."
+                f"{SETTINGS}: datasets.{name}.{key} = {show(value)}",
+                rule,
+                "Leave it out, or correct it.",
             )
     if type(given.get("dry_run", False)) is not bool:
-        raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.dry_run", "it is true or false", "Write dry_run = true.")
+        raise InvalidDeclaration(
+            f"{SETTINGS}: datasets.{name}.dry_run", "it is true or false", "Write dry_run = true."
+        )
     answer_time = given.get("answer_time")
     checked = {} if answer_time is None else {"answer_time": checked_answer_time(answer_time)}
     return ServedDataset(name, path, **{**given, **checked})

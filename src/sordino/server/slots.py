@@ -112,7 +112,9 @@ class Slots:
         key = ask.analyst, ask.request_id
         with self._changed:
             job = self._in_flight.get(key)
-            if job is not None and job.ask == ask:  # the same question again, while it is on its way
+            if (
+                job is not None and job.ask == ask
+            ):  # the same question again, while it is on its way
                 job.tell.append(tell)
                 return
             refusal = self._refusal(job)
@@ -126,12 +128,20 @@ class Slots:
     def _refusal(self, job: _Job | None) -> SordinoError | None:
         if job is not None:
             rule = "another question under this id is on its way"
-            return InvalidInput(job.ask.request_id, rule, "Use a new id for a new question. Nothing was charged.")
+            return InvalidInput(
+                job.ask.request_id, rule, "Use a new id for a new question. Nothing was charged."
+            )
         if self.overruns.is_paused:
             rule = "answers took longer than declared several times, which could tell something about the data"
-            return InvalidInput("this dataset", rule, "It is paused until its owner has looked. Nothing was charged.")
+            return InvalidInput(
+                "this dataset",
+                rule,
+                "It is paused until its owner has looked. Nothing was charged.",
+            )
         if self._closing or len(self._line) >= _MOST_WAITING:
-            return LedgerUnavailable("of this dataset", "too many questions wait, or it is closing", "Ask again later.")
+            return LedgerUnavailable(
+                "of this dataset", "too many questions wait, or it is closing", "Ask again later."
+            )
         return None
 
     @property
@@ -204,7 +214,13 @@ class Slots:
                 self._fail(start, job, error)
                 return
             except Exception:  # a bug; its text may quote data
-                self._fail(start, job, LedgerUnavailable("of this dataset", "something failed inside", "Ask again later."))
+                self._fail(
+                    start,
+                    job,
+                    LedgerUnavailable(
+                        "of this dataset", "something failed inside", "Ask again later."
+                    ),
+                )
                 return
             finally:
                 self._began = None
@@ -214,7 +230,12 @@ class Slots:
                 with self._changed:
                     self.overruns = self.overruns.one_more()
             for one in left:
-                self._tell(one, Reply("refused", problem=problem_of(self._refusal(None) or _CLOSING)), start, start)
+                self._tell(
+                    one,
+                    Reply("refused", problem=problem_of(self._refusal(None) or _CLOSING)),
+                    start,
+                    start,
+                )
         with self._changed:
             left = self._line.take_all()
         for one in left:
@@ -286,7 +307,11 @@ class Slots:
         with self._changed:
             self._due = None
         if due.answer is None or kept is not None:
-            self._tell(due.job, Reply("failed", b"", receipt_facts(due.receipt), problem_of(EngineFailed())), start)
+            self._tell(
+                due.job,
+                Reply("failed", b"", receipt_facts(due.receipt), problem_of(EngineFailed())),
+                start,
+            )
         else:
             self._tell(due.job, Reply("answered", due.answer, receipt_facts(due.receipt)), start)
 
@@ -307,13 +332,17 @@ class Slots:
             self._closing, due, self._due = True, self._due, None
             left = self._line.take_all()
         if due is not None:
-            self._tell(due.job, Reply("failed", b"", receipt_facts(due.receipt), problem_of(error)), start)
+            self._tell(
+                due.job, Reply("failed", b"", receipt_facts(due.receipt), problem_of(error)), start
+            )
         for one in [each for each in (job, *left) if each is not None]:
             self._tell(one, Reply("refused", problem=problem_of(error)), start)
         self._broken()
 
 
-_CLOSING = LedgerUnavailable("of this dataset", "its engine process is closing", "Ask again in a moment.")
+_CLOSING = LedgerUnavailable(
+    "of this dataset", "its engine process is closing", "Ask again in a moment."
+)
 
 
 def _asking(session: Session, ask: Ask) -> Asking:
@@ -334,7 +363,11 @@ def _asking(session: Session, ask: Ask) -> Asking:
 
 
 def _names(what: str, value: JSON) -> list[str]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
+    if (
+        not isinstance(value, Sequence)
+        or isinstance(value, str)
+        or not all(isinstance(name, str) for name in value)
+    ):
         raise InvalidInput(what, "it is a list of names", f'Pass {what}=["age"].')
     return [str(name) for name in value]
 

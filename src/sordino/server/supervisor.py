@@ -39,7 +39,12 @@ def state_of(state: Path, name: str) -> Path:
 
 def engine_command(folder: Path, served: ServedDataset, sockets: Path, state: Path) -> list[str]:
     """What starts the engine process of a dataset."""
-    places = [str(folder), served.name, str(socket_of(sockets, served.name)), str(state_of(state, served.name))]
+    places = [
+        str(folder),
+        served.name,
+        str(socket_of(sockets, served.name)),
+        str(state_of(state, served.name)),
+    ]
     return [sys.executable, "-m", "sordino.server.engine_worker", *places]
 
 
@@ -64,7 +69,9 @@ class Child:
             if code is None:
                 return None
             self.process = None
-            self.wait = min(max(2 * self.wait, 0.1), _LONGEST_WAIT) if now - self.began < _QUICK else 0.0
+            self.wait = (
+                min(max(2 * self.wait, 0.1), _LONGEST_WAIT) if now - self.began < _QUICK else 0.0
+            )
             self.again = now + self.wait
             return f"{self.name} ended ({_word(code)}) and is started again"
         if now >= self.again:
@@ -78,7 +85,9 @@ class Child:
 class Supervisor:
     """Some processes that shall run until `stop`."""
 
-    def __init__(self, children: Sequence[Child], say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, children: Sequence[Child], say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.children = list(children)
         self._say = say
         self._stopped = threading.Event()
@@ -99,9 +108,14 @@ class Supervisor:
         """
         private_folder(sockets)
         private_folder(state)
-        children = [Child(f"dataset {one.name}", engine_command(folder, one, sockets, state)) for one in datasets]
+        children = [
+            Child(f"dataset {one.name}", engine_command(folder, one, sockets, state))
+            for one in datasets
+        ]
         if web is not None:
-            children.append(Child("web", web, handed=() if listening is None else (listening.fileno(),)))
+            children.append(
+                Child("web", web, handed=() if listening is None else (listening.fileno(),))
+            )
         return Supervisor(children, say)
 
     def run(self) -> None:

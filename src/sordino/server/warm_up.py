@@ -26,10 +26,14 @@ def questions(dataset: Dataset) -> Iterator[str]:
         name = _quoted(table.name)
         yield f"SELECT COUNT(*) AS n FROM {name}"  # noqa: S608
         numbers = [
-            column for column in table.columns if _is_bounded(table.columns[column]) and not _is_person(table, column)
+            column
+            for column in table.columns
+            if _is_bounded(table.columns[column]) and not _is_person(table, column)
         ]
         texts = [
-            column for column, of in table.columns.items() if isinstance(of.type, Text) and not _is_person(table, column)
+            column
+            for column, of in table.columns.items()
+            if isinstance(of.type, Text) and not _is_person(table, column)
         ]
         for column in map(_quoted, numbers[:1]):
             yield f"SELECT COUNT(*) AS n, AVG({column}) AS a FROM {name} WHERE {column} > 1"  # noqa: S608
@@ -39,10 +43,14 @@ def questions(dataset: Dataset) -> Iterator[str]:
             yield f"SELECT {column}, COUNT(*) AS n FROM {name} GROUP BY {column}"  # noqa: S608
 
 
-def warm_up(dataset: Dataset, rows: int = 200, asked: Callable[[str], None] = lambda _: None) -> None:
+def warm_up(
+    dataset: Dataset, rows: int = 200, asked: Callable[[str], None] = lambda _: None
+) -> None:
     """Ask made-up rows, of the form of a dataset, all typical questions; what is refused is left out."""
     budget = dataset.budget
-    plenty = made_up(dataset, rows).with_budget(Budget(1000, budget.delta if budget is not None else 0))
+    plenty = made_up(dataset, rows).with_budget(
+        Budget(1000, budget.delta if budget is not None else 0)
+    )
     with Session(plenty) as session:
         for question in questions(dataset):
             for mechanism in ("laplace", "gaussian"):

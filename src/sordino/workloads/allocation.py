@@ -32,7 +32,12 @@ Floats = npt.NDArray[np.float64]
 
 def below(tables: Iterable[ColumnSet]) -> list[ColumnSet]:
     """All sets of columns within some table, the smaller ones first."""
-    found = {part for table in tables for size in range(len(table) + 1) for part in itertools.combinations(table, size)}
+    found = {
+        part
+        for table in tables
+        for size in range(len(table) + 1)
+        for part in itertools.combinations(table, size)
+    }
     return sorted(found, key=lambda part: (len(part), part))
 
 
@@ -70,7 +75,9 @@ class Allocation:
     def spread(self, table: ColumnSet, weights: Sequence[Floats]) -> float:
         """The variance of one product sum over a table: `weights` has a vector of weights for each of its columns."""
         inside = [_lengths(self.columns[i], weights[k]) for k, i in enumerate(table)]
-        outside = [(float(weights[k].sum()) / self.columns[i].size) ** 2 for k, i in enumerate(table)]
+        outside = [
+            (float(weights[k].sum()) / self.columns[i].size) ** 2 for k, i in enumerate(table)
+        ]
         found = 0.0
         for part in below([table]):
             if part not in self.precision:
@@ -78,7 +85,9 @@ class Allocation:
             held: Floats = 1 / self.precision[part]
             for k in reversed([k for k, i in enumerate(table) if i in part]):
                 held = np.tensordot(held, inside[k], axes=([-1], [0]))
-            found += float(held) * math.prod(outside[k] for k, i in enumerate(table) if i not in part)
+            found += float(held) * math.prod(
+                outside[k] for k, i in enumerate(table) if i not in part
+            )
         return found
 
 
@@ -88,7 +97,9 @@ def _largest(columns: Sequence[Contrasts], part: ColumnSet, precision: Floats) -
     most = Fraction(0)
     for kinds in itertools.product(*(column.kinds for column in own)):
         shares = (math.prod(parts, start=Fraction(1)) for parts in itertools.product(*kinds))
-        most = max(most, sum((share * x for share, x in zip(shares, inverse, strict=True)), Fraction(0)))
+        most = max(
+            most, sum((share * x for share, x in zip(shares, inverse, strict=True)), Fraction(0))
+        )
     return most
 
 
@@ -103,7 +114,9 @@ def _cost(columns: Sequence[Contrasts], precision: Floats, neighbors: Neighbors)
     most, exact = Fraction(0), [Fraction(float(x)) for x in precision.ravel()]
     for kinds in itertools.product(*(column.kinds for column in columns)):
         shares = (math.prod(parts, start=Fraction(1)) for parts in itertools.product(*kinds))
-        most = max(most, sum((share * x for share, x in zip(shares, exact, strict=True)), Fraction(0)))
+        most = max(
+            most, sum((share * x for share, x in zip(shares, exact, strict=True)), Fraction(0))
+        )
     return most * _apart(columns, neighbors)
 
 
@@ -131,23 +144,36 @@ def allocate(
     """
     known = frozenset(below(public))
     tables = tuple(sorted(weights, key=lambda table: (len(table), table)))
-    parts = [part for part in below(tables) if part not in known and all(columns[i].size > 1 for i in part)]
+    parts = [
+        part
+        for part in below(tables)
+        if part not in known and all(columns[i].size > 1 for i in part)
+    ]
     asked = [column.lengths(kind) for column, kind in zip(columns, kinds, strict=True)]
     shares = [
-        np.array([sum(row[k] for row in c.projections) / c.size for k in range(len(c.levels))], float) for c in columns
+        np.array(
+            [sum(row[k] for row in c.projections) / c.size for k in range(len(c.levels))], float
+        )
+        for c in columns
     ]
     need = _needs(tables, parts, weights, asked)
     raw: dict[ColumnSet, Floats] = {}
     for part in parts:
-        cost = _outer([shares[i] for i in part]) * float(_apart([columns[i] for i in part], neighbors))
+        cost = _outer([shares[i] for i in part]) * float(
+            _apart([columns[i] for i in part], neighbors)
+        )
         gain = _outer([np.array(asked[i][0]) for i in part]) * need[part]
         raw[part] = np.sqrt(gain / cost)
     if not raw:
         return Allocation(tuple(columns), tables, {}, known, neighbors, most)
     target = Fraction(mu) ** 2 / most**2
     first = Allocation(tuple(columns), tables, raw, known, neighbors, 1)
-    scale = float(target / first.mu_squared) * (1 - 2.0**-45)  # floats round, and nothing may exceed the target
-    found = Allocation(tuple(columns), tables, {p: x * scale for p, x in raw.items()}, known, neighbors, most)
+    scale = float(target / first.mu_squared) * (
+        1 - 2.0**-45
+    )  # floats round, and nothing may exceed the target
+    found = Allocation(
+        tuple(columns), tables, {p: x * scale for p, x in raw.items()}, known, neighbors, most
+    )
     if found.mu_squared > mu**2:
         raise AssertionError("the parts cost more than was offered")
     return found
@@ -164,7 +190,9 @@ def _needs(
     for table in tables:
         for part in below([table]):
             if part in need:
-                need[part] += weights[table] * math.prod(asked[i][1] for i in table if i not in part)
+                need[part] += weights[table] * math.prod(
+                    asked[i][1] for i in table if i not in part
+                )
     return need
 
 

@@ -26,11 +26,15 @@ def residual(columns: Sequence[Contrasts], contrasts: Floats) -> Floats:
     """What a set of columns adds to its table, from its contrasts: an array whose sum along every axis is zero."""
     found = contrasts
     for axis, column in enumerate(columns):
-        found = column.back(found / column.squares.reshape((-1,) + (1,) * (found.ndim - axis - 1)), axis)
+        found = column.back(
+            found / column.squares.reshape((-1,) + (1,) * (found.ndim - axis - 1)), axis
+        )
     return found
 
 
-def estimates(columns: Sequence[Contrasts], residuals: Mapping[ColumnSet, Floats], table: ColumnSet) -> Floats:
+def estimates(
+    columns: Sequence[Contrasts], residuals: Mapping[ColumnSet, Floats], table: ColumnSet
+) -> Floats:
     """The best linear unbiased estimate of a table (Theorem 3)."""
     found = np.zeros(tuple(columns[i].size for i in table))
     for part in below([table]):
@@ -64,20 +68,26 @@ def agreeing(
             best = np.where(mask[order], 0.0, best)
         inner = best[(slice(-1),) * len(table)] if table else best
         scaled = np.rint(np.ldexp(inner, bits))
-        whole: Ints = scaled.astype(np.int64) if np.abs(scaled).max(initial=0.0) < 2.0**60 else _wide(scaled)
+        whole: Ints = (
+            scaled.astype(np.int64) if np.abs(scaled).max(initial=0.0) < 2.0**60 else _wide(scaled)
+        )
         for axis in range(len(table)):
             margin = found[table[:axis] + table[axis + 1 :]]
             own = margin[(slice(None),) * axis + (slice(-1),) * (len(table) - axis - 1)]
             last = own - whole.sum(axis=axis)
             whole = np.concatenate([whole, np.expand_dims(last, axis)], axis=axis)
         found[table] = whole
-    return {table: cells[np.ix_(*(np.argsort(orders[i]) for i in table))] for table, cells in found.items()}
+    return {
+        table: cells[np.ix_(*(np.argsort(orders[i]) for i in table))]
+        for table, cells in found.items()
+    }
 
 
 def sums_of(table: ColumnSet, cells: Ints) -> dict[ColumnSet, Ints]:
     """A table with all those below it, as its sums."""
     return {
-        part: np.asarray(cells.sum(axis=tuple(k for k, i in enumerate(table) if i not in part))) for part in below([table])
+        part: np.asarray(cells.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
+        for part in below([table])
     }
 
 

@@ -50,7 +50,10 @@ class Contrasts:
         if not len(self.level):
             return ()
         ends = np.flatnonzero(np.diff(self.level)) + 1
-        return tuple(slice(a, b) for a, b in zip([0, *ends.tolist()], [*ends.tolist(), len(self.level)], strict=True))
+        return tuple(
+            slice(a, b)
+            for a, b in zip([0, *ends.tolist()], [*ends.tolist(), len(self.level)], strict=True)
+        )
 
     @cached_property
     def matrix(self) -> Ints:
@@ -83,7 +86,11 @@ class Contrasts:
     def weight(self) -> float:
         """At least the sum of magnitudes by which a value is put together from contrasts: how far rounding them reaches."""
         steps = np.zeros(self.size + 1)
-        for ends, sizes in ((self.first, self.plus), (self.middle, self.minus - self.plus), (self.last, -self.minus)):
+        for ends, sizes in (
+            (self.first, self.plus),
+            (self.middle, self.minus - self.plus),
+            (self.last, -self.minus),
+        ):
             np.add.at(steps, ends, sizes / self.squares)
         return float(np.cumsum(steps).max(initial=0.0)) * (1 + 2.0**-30)
 
@@ -97,13 +104,17 @@ class Contrasts:
         if not self.levels:
             return [], 1.0
         ends = np.arange(self.size + 1, dtype=np.float64)
-        sums = np.concatenate([np.zeros((len(self.first), 1)), np.cumsum(self.matrix, axis=1)], axis=1)
+        sums = np.concatenate(
+            [np.zeros((len(self.first), 1)), np.cumsum(self.matrix, axis=1)], axis=1
+        )
         sums = np.concatenate([sums / np.sqrt(self.squares)[:, None], ends[None] / self.size])
         if kind == "prefixes":
             means = np.square(sums[:, 1:]).mean(axis=1)
         else:  # the squared differences of all pairs of ends
             points = self.size + 1
-            means = (points * np.square(sums).sum(axis=1) - sums.sum(axis=1) ** 2) / (points * (points - 1) / 2)
+            means = (points * np.square(sums).sum(axis=1) - sums.sum(axis=1) ** 2) / (
+                points * (points - 1) / 2
+            )
         return [float(means[rows].sum()) for rows in self.levels], float(means[-1])
 
     @cached_property
@@ -114,7 +125,9 @@ class Contrasts:
     def of(self, counts: Whole, axis: int) -> Whole:
         """The contrasts of counts along one axis."""
         ahead = np.moveaxis(counts, axis, 0)
-        before = np.concatenate([np.zeros((1, *ahead.shape[1:]), ahead.dtype), np.cumsum(ahead, axis=0)])
+        before = np.concatenate(
+            [np.zeros((1, *ahead.shape[1:]), ahead.dtype), np.cumsum(ahead, axis=0)]
+        )
         wide = (-1,) + (1,) * (ahead.ndim - 1)
         plus, minus = (part.astype(ahead.dtype).reshape(wide) for part in (self.plus, self.minus))
         middle = before[self.middle]

@@ -57,7 +57,11 @@ def largest_sets(tables: Sequence[ColumnSet]) -> tuple[ColumnSet, ...]:
     """The tables that lie within no other one."""
     sets = sorted({frozenset(table) for table in tables}, key=lambda s: (-len(s), sorted(s)))
     top = max((len(one) for one in sets), default=0)
-    kept = [one for one in sets if len(one) == top or not any(one < other for other in sets if len(other) > len(one))]
+    kept = [
+        one
+        for one in sets
+        if len(one) == top or not any(one < other for other in sets if len(other) > len(one))
+    ]
     return tuple(sorted(tuple(sorted(one)) for one in kept))
 
 
@@ -78,7 +82,11 @@ def counting(
     for table, shape in zip(tables, shapes, strict=True):
         cells.append(_cell(start, table, shape))
         start += math.prod(shape)
-    present = [part for key, own in zip(lines.keys, columns, strict=True) for part in _within(key, len(own.values))]
+    present = [
+        part
+        for key, own in zip(lines.keys, columns, strict=True)
+        for part in _within(key, len(own.values))
+    ]
     one = named(exp.Explode(this=exp.Array(expressions=cells)), "c")
     if not lines.person:
         items = [one] if steps is None else [one, column("s")]
@@ -90,8 +98,12 @@ def counting(
     many = exp.GT(this=count_rows(), expression=whole(most))
     weight = exp.IntDiv(this=whole(WEIGHT * most), expression=count_rows())
     light = select([column("u"), named(weight, "w")], "kept", group=["u"], having=[many])
-    own = select([one, named(full(column("w")), "w"), *([] if steps is None else [column("s")])], "kept")
-    own = own.join(exp.Table(this=identifier("light")), using=[identifier("u")], join_type="LEFT", copy=False)
+    own = select(
+        [one, named(full(column("w")), "w"), *([] if steps is None else [column("s")])], "kept"
+    )
+    own = own.join(
+        exp.Table(this=identifier("light")), using=[identifier("u")], join_type="LEFT", copy=False
+    )
     # no table has 2^47 rows, so that the sum fits into 64 bits
     weighed: exp.Expr = exp.cast(exp.Sum(this=column("w")), "BIGINT")
     if steps is not None:

@@ -94,25 +94,37 @@ def places_of(names: Sequence[str], given: Any, what: str) -> list[int]:
     own = (given,) if isinstance(given, str) else given
     if not isinstance(own, Sequence) or not all(isinstance(name, str) for name in own):
         rule = "columns are named by a text, or by several"
-        raise InvalidInput(f"{what}: {show(given)}", rule, f"Write {names[0]!r}, or {tuple(names[:2])!r}.")
+        raise InvalidInput(
+            f"{what}: {show(given)}", rule, f"Write {names[0]!r}, or {tuple(names[:2])!r}."
+        )
     return [names.index(find("column", name, names, "")) for name in own]
 
 
-def named_columns(given: Sequence[ColumnLike] | Mapping[str, ColumnLike]) -> dict[str, tree.Expression]:
+def named_columns(
+    given: Sequence[ColumnLike] | Mapping[str, ColumnLike],
+) -> dict[str, tree.Expression]:
     """Expressions by name: a list of columns, or names with columns or expressions such as bucket("age", 10)."""
     if isinstance(given, str) or not isinstance(given, Sequence | Mapping):
         hint = 'Pass ["age", "ward"], or {"decade": bucket("age", 10), "ward": "ward"}.'
-        raise InvalidInput(f"columns={show(given)}", "the columns of a workload are a list, or expressions by name", hint)
+        raise InvalidInput(
+            f"columns={show(given)}",
+            "the columns of a workload are a list, or expressions by name",
+            hint,
+        )
     if isinstance(given, Mapping):
         found = {str(name): term_tree(value) for name, value in given.items()}
     else:
         trees = [term_tree(value) for value in given]
         found = dict(zip(distinct_names([None] * len(trees), trees), trees, strict=True))
         if len({repr(one) for one in trees}) < len(trees):
-            raise InvalidInput(f"columns={show(list(found))}", "a column is named twice", "Name each column once.")
+            raise InvalidInput(
+                f"columns={show(list(found))}", "a column is named twice", "Name each column once."
+            )
     if len({name.casefold() for name in found}) < len(found):
         rule = "names that differ only by upper and lower case are one"
-        raise InvalidInput(f"columns={show(list(found))}", rule, "Give each column a name of its own.")
+        raise InvalidInput(
+            f"columns={show(list(found))}", rule, "Give each column a name of its own."
+        )
     return found
 
 
@@ -124,34 +136,50 @@ def bind_columns(
         if name not in given:
             rule = f"ranges are asked of columns of the workload: {', '.join(map(show, given))}"
             raise InvalidInput(f"the column {show(name)}", rule, "Name one of them.")
-    return tuple(_bind(name, value, rows, kinds.get(name, "cells"), nulls) for name, value in given.items())
+    return tuple(
+        _bind(name, value, rows, kinds.get(name, "cells"), nulls) for name, value in given.items()
+    )
 
 
-def _bind(name: str, value: tree.Expression, rows: Asked, kind: Kind, nulls: bool) -> WorkloadColumn:
+def _bind(
+    name: str, value: tree.Expression, rows: Asked, kind: Kind, nulls: bool
+) -> WorkloadColumn:
     read = typed(value, rows.read)
     size = size_of(read)
     if size is None:
         raise InvalidInput(
-            f"the column {show(name)}", "all values of a workload's columns must be public", _hint(name, read)
+            f"the column {show(name)}",
+            "all values of a workload's columns must be public",
+            _hint(name, read),
         )
     if size > MOST_VALUES:
         rule = f"a column of a workload has at most {MOST_VALUES:,} values; this one has {size:,}"
         wide = _width(read, size)
-        raise TooLarge(f"the column {show(name)}", rule, f"Put it into buckets, such as BUCKET({name}, {wide}).")
+        raise TooLarge(
+            f"the column {show(name)}",
+            rule,
+            f"Put it into buckets, such as BUCKET({name}, {wide}).",
+        )
     values = tuple(domain(read) or ())
     if not values:
-        raise InvalidInput(f"the column {show(name)}", "it has no values at all", "Declare its values.")
+        raise InvalidInput(
+            f"the column {show(name)}", "it has no values at all", "Declare its values."
+        )
     place = _place(value, read, values, rows)
     if nulls and _nullable(value, rows):
         if kind != "cells":
             rule = "ranges are sums of neighbouring values, and NULL has no neighbours"
-            raise InvalidInput(f"ranges of {show(name)}", rule, "Declare nullable = false, or ask for its cells.")
+            raise InvalidInput(
+                f"ranges of {show(name)}", rule, "Declare nullable = false, or ask for its cells."
+            )
         place, values = exp.Coalesce(this=place, expressions=[whole(len(values))]), (*values, None)
     source = value.name if isinstance(value, tree.Column) else None
     return WorkloadColumn(name, values, place, kind, source)
 
 
-def _place(value: tree.Expression, read: Typed, values: Sequence[tree.Value], rows: Asked) -> exp.Expr:
+def _place(
+    value: tree.Expression, read: Typed, values: Sequence[tree.Value], rows: Asked
+) -> exp.Expr:
     """SQL of the place of a row's value, from 0 on; NULL where it has none of them."""
     match read.type:
         case Text():
@@ -162,7 +190,11 @@ def _place(value: tree.Expression, read: Typed, values: Sequence[tree.Value], ro
             gap = steps[1] - steps[0] if len(steps) > 1 else 1
             if all(b - a == gap for a, b in itertools.pairwise(steps)):
                 moved = exp.Paren(this=exp.Sub(this=key_index(read), expression=whole(steps[0])))
-                return moved if gap == 1 else exp.Paren(this=exp.IntDiv(this=moved, expression=whole(gap)))
+                return (
+                    moved
+                    if gap == 1
+                    else exp.Paren(this=exp.IntDiv(this=moved, expression=whole(gap)))
+                )
     branches = tuple(
         (tree.Call("=", (value, tree.Literal(one))), tree.Literal(place)) for place, one in enumerate(values)
     )  # fmt: skip

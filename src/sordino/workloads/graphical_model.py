@@ -117,12 +117,20 @@ def fit(
         middle = _mixed(behind, ahead, part)
         value, slopes = loss(middle)
         for _ in range(60):
-            tried = [log - slope / (part * curvature) for log, slope in zip(logs, slopes, strict=True)]
+            tried = [
+                log - slope / (part * curvature) for log, slope in zip(logs, slopes, strict=True)
+            ]
             found = _calibrated(tree, tried)
             mixed = _mixed(behind, found, part)
             new = loss(mixed)[0]
-            linear = sum(float((slope * (a - b)).sum()) for slope, a, b in zip(slopes, mixed, middle, strict=True))
-            if new <= value + linear + curvature * part**2 * _divergence(tree, found, ahead) + 1e-15:
+            linear = sum(
+                float((slope * (a - b)).sum())
+                for slope, a, b in zip(slopes, mixed, middle, strict=True)
+            )
+            if (
+                new
+                <= value + linear + curvature * part**2 * _divergence(tree, found, ahead) + 1e-15
+            ):
                 break
             curvature *= 2
         logs, ahead, behind = tried, found, mixed
@@ -173,10 +181,17 @@ def table_of(model: Model, columns: ColumnSet) -> Floats:
         children = [c for c in needed if tree.parents[c] == k]
         for number, child in enumerate(children):
             other, message = held[child]
-            later = {*columns, *shared, *(i for c in children[number + 1 :] for i in tree.shared[c])}
+            later = {
+                *columns,
+                *shared,
+                *(i for c in children[number + 1 :] for i in tree.shared[c]),
+            }
             kept = tuple(i for i in dict.fromkeys((*scope, *other)) if i in later)
             alone = tuple(axis for axis, i in enumerate(scope) if i not in later and i not in other)
-            table, scope = table.sum(axis=alone), tuple(i for i in scope if i in later or i in other)
+            table, scope = (
+                table.sum(axis=alone),
+                tuple(i for i in scope if i in later or i in other),
+            )
             table, scope = _product(table, scope, message, other, kept), kept
         kept = tuple(i for i in scope if i in columns or i in shared)
         held[k] = kept, table.sum(axis=tuple(axis for axis, i in enumerate(scope) if i not in kept))
@@ -184,7 +199,9 @@ def table_of(model: Model, columns: ColumnSet) -> Floats:
     return np.transpose(table, [scope.index(i) for i in columns])
 
 
-def _product(one: Floats, scope: ColumnSet, other: Floats, others: ColumnSet, kept: ColumnSet) -> Floats:
+def _product(
+    one: Floats, scope: ColumnSet, other: Floats, others: ColumnSet, kept: ColumnSet
+) -> Floats:
     """The product of two tables, summed over all columns that are not kept."""
     both = tuple(dict.fromkeys((*scope, *others)))
     letter = {column: chr(ord("a") + k) for k, column in enumerate(both)}
@@ -235,7 +252,11 @@ def sampled(model: Model, rows: int, chance: PublicChance) -> Ints:
         even = np.arange(1, table.shape[1] + 1) / table.shape[1]
         sums = np.where(whole > _TINY, sums / np.maximum(whole, _TINY), even)
         point = (rank + chance.evenly(given)[owner[placed]]) / np.maximum(sizes[owner[placed]], 1)
-        cells = np.searchsorted((sums + 2.0 * np.arange(given)[:, None]).ravel(), point + 2.0 * owner[placed], side="right")
+        cells = np.searchsorted(
+            (sums + 2.0 * np.arange(given)[:, None]).ravel(),
+            point + 2.0 * owner[placed],
+            side="right",
+        )
         cells = np.minimum(cells - owner[placed] * table.shape[1], table.shape[1] - 1)
         for i in reversed(fresh):
             cells, value = np.divmod(cells, model.sizes[i])

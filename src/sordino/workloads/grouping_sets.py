@@ -79,7 +79,9 @@ class GroupingSetsPlan:
     def errors(self) -> dict[str, float | None]:
         """The largest half-width of each count, in any table."""
         most = max(self.workload.errors().values())
-        return {output.name: most for output in self.query.outputs if tree.aggregates_in(output.value)}
+        return {
+            output.name: most for output in self.query.outputs if tree.aggregates_in(output.value)
+        }
 
     def _repr_html_(self) -> str:
         from sordino.plan.explain import plan_card
@@ -107,18 +109,30 @@ class GroupingSetsPlan:
         values = np.concatenate([table.values.ravel() for table in tables])
         half = np.concatenate([np.full(table.cells.size, table.half_width) for table in tables])
         summed = self.workload.summed
-        bounds = (0.0, None) if self.cost.nonnegative and (summed is None or summed.grid.first >= 0) else (None, None)
+        bounds = (
+            (0.0, None)
+            if self.cost.nonnegative and (summed is None or summed.grid.first >= 0)
+            else (None, None)
+        )
         columns: list[KeyColumn | EstimateColumn] = []
         for output in query.outputs:
             if tree.aggregates_in(output.value):
-                columns.append(EstimateColumn(output.name, Estimates(values, values - half, values + half), bounds=bounds))
+                columns.append(
+                    EstimateColumn(
+                        output.name, Estimates(values, values - half, values + half), bounds=bounds
+                    )
+                )
             else:
                 columns.append(KeyColumn(output.name, tuple(keys[query.keys.index(output.value)])))
-        answer = Answer(tuple(columns), self.promise, receipt, float(self.cost.confidence), self.notes)
+        answer = Answer(
+            tuple(columns), self.promise, receipt, float(self.cost.confidence), self.notes
+        )
         return answer.arranged(query.having, query.order, query.limit, query.offset)
 
 
-def plan_grouping_sets(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> GroupingSetsPlan:
+def plan_grouping_sets(
+    query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter
+) -> GroupingSetsPlan:
     """The plan of a question with sets of keys at a cost; only rows are counted."""
     summed = _summed(query)
     if cost.private_bounds or cost.bias:
@@ -131,8 +145,12 @@ def plan_grouping_sets(query: tree.Query, dataset: Dataset, cost: Cost, meter: T
     listed = tuple(named)
     answered = [output.name for output in query.outputs]
     tables = [[listed[i] for i in places] for places in query.sets or ()]
-    source = replace(query, outputs=(), keys=(), having=None, order=(), limit=None, offset=0, sets=None)
-    plan = plan_marginals(meter, source, rows, named, cost, tables=tables, nulls=False, summed=summed)
+    source = replace(
+        query, outputs=(), keys=(), having=None, order=(), limit=None, offset=0, sets=None
+    )
+    plan = plan_marginals(
+        meter, source, rows, named, cost, tables=tables, nulls=False, summed=summed
+    )
     if query.having is not None:
         check_having(query.having, answered)
     check_order(query.order, answered)
@@ -154,7 +172,9 @@ def _summed(query: tree.Query) -> tree.Expression | None:
                 raise InvalidInput(f"the output {output.name}", rule, hint)
     if len(found) > 1:
         rule = "CUBE, ROLLUP and GROUPING SETS answer one aggregate in all tables, and these are several"
-        names = ", ".join(output.name for output in query.outputs if tree.aggregates_in(output.value))
+        names = ", ".join(
+            output.name for output in query.outputs if tree.aggregates_in(output.value)
+        )
         raise InvalidInput(f"the outputs {names}", rule, "Ask a question for each.")
     arguments = next(iter(found)).arguments if found else ()
     return arguments[0] if arguments else None
@@ -170,4 +190,6 @@ def rehearse_rows(plan: GroupingSetsPlan) -> None:
 
 
 def _shown(query: tree.Query, key: tree.Expression, place: int) -> str:
-    return next((output.name for output in query.outputs if output.value == key), f"key {place + 1}")
+    return next(
+        (output.name for output in query.outputs if output.value == key), f"key {place + 1}"
+    )

@@ -90,7 +90,9 @@ class Marginals:
     def allocation(self) -> Allocation:
         """The precision of all that was released."""
         contrasts = tuple(column.contrasts for column in self.columns)
-        return Allocation(contrasts, self.asked, self.precision, frozenset(), Neighbors.ADD_REMOVE, self.unit)
+        return Allocation(
+            contrasts, self.asked, self.precision, frozenset(), Neighbors.ADD_REMOVE, self.unit
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,7 +106,11 @@ class Marginals:
     def _places(self, names: Sequence[str]) -> ColumnSet:
         found = [self.names.index(find("column", name, self.names, "")) for name in names]
         if len(set(found)) < len(found):
-            raise InvalidInput(f"the table {show(list(names))}", "a column is named twice", "Name each column once.")
+            raise InvalidInput(
+                f"the table {show(list(names))}",
+                "a column is named twice",
+                "Name each column once.",
+            )
         return tuple(sorted(found))
 
     def at(self, places: ColumnSet) -> MarginalTable:
@@ -113,13 +119,15 @@ class Marginals:
             within = [table for table in self.counts if set(places) <= set(table)]
             if not within:
                 names = ", ".join(self.columns[i].name for i in places)
-                hint = (
-                    f"There are {len(self.asked)} tables, such as {self._words(self.asked[-1])}; ask for this one as well."
+                hint = f"There are {len(self.asked)} tables, such as {self._words(self.asked[-1])}; ask for this one as well."
+                raise InvalidInput(
+                    f"the table of {names}", "it lies within no table of this answer", hint
                 )
-                raise InvalidInput(f"the table of {names}", "it lies within no table of this answer", hint)
             best = min(within, key=lambda table: self.counts[table].size)
             axes = tuple(k for k, i in enumerate(best) if i not in places)
-            self._made[places] = MarginalTable(self, places, self.counts[best].sum(axis=axes) if axes else self.counts[best])
+            self._made[places] = MarginalTable(
+                self, places, self.counts[best].sum(axis=axes) if axes else self.counts[best]
+            )
         return self._made[places]
 
     def _words(self, table: ColumnSet) -> str:
@@ -144,12 +152,16 @@ class Marginals:
         if self.form == "rounded":
             return self
         if self.summed is not None:
-            raise InvalidInput("rounded()", "sums are not counts", "Round the numbers as you like: they are yours.")
-        if len(self.counts) != 1:
-            rule = (
-                f"whole numbers that add up are made from one table that holds all others; here there are {len(self.counts)}"
+            raise InvalidInput(
+                "rounded()", "sums are not counts", "Round the numbers as you like: they are yours."
             )
-            raise InvalidInput("rounded()", rule, "Ask for that table as well, or for synthetic rows: session.synthesize().")
+        if len(self.counts) != 1:
+            rule = f"whole numbers that add up are made from one table that holds all others; here there are {len(self.counts)}"
+            raise InvalidInput(
+                "rounded()",
+                rule,
+                "Ask for that table as well, or for synthetic rows: session.synthesize().",
+            )
         ((table, cells),) = self.counts.items()
         note = "Numbers were moved to nonnegative whole numbers that add up: small counts are raised, on average."
         counts = {table: without_negatives(cells, self.bits) << self.bits}
@@ -187,7 +199,10 @@ class Marginals:
             )  # fmt: skip
             sizes = [len(column.values) for column in columns]
             levels = [len(column.contrasts.levels) for column in columns]
-            counts = {tuple(t): _ints(cells).reshape([sizes[i] for i in t]) for t, cells in facts["counts"]}
+            counts = {
+                tuple(t): _ints(cells).reshape([sizes[i] for i in t])
+                for t, cells in facts["counts"]
+            }
             precision = {
                 tuple(p): np.array(x, np.float64).reshape([levels[i] for i in p]) for p, x in facts["precision"]
             }  # fmt: skip
@@ -201,12 +216,15 @@ class Marginals:
 
     def __str__(self) -> str:
         tables, columns = (
-            f"{n} {word}{'s' * (n != 1)}" for n, word in ((len(self.asked), "table"), (len(self.columns), "column"))
+            f"{n} {word}{'s' * (n != 1)}"
+            for n, word in ((len(self.asked), "table"), (len(self.columns), "column"))
         )
         lines = [f"{tables} over {columns}"]
         for table in itertools.islice(self.asked, _SHOWN):
             own = self.at(table)
-            lines.append(f"  {self._words(table)}: {own.cells.size:,} cells, each ± {four_digits(own.half_width)}")
+            lines.append(
+                f"  {self._words(table)}: {own.cells.size:,} cells, each ± {four_digits(own.half_width)}"
+            )
         if len(self.asked) > _SHOWN:
             lines.append(f"  and {len(self.asked) - _SHOWN:,} more")
         return "\n".join([*lines, "", *self.notes, self.privacy])
@@ -252,7 +270,9 @@ class MarginalTable:
         It is the largest one where cells of ranges differ, and that of the optimum; what rounding to lattices adds is
         less than a thousand-millionth of it (residuals.md).
         """
-        return self.answer.allocation.variance(self.places) / self.answer.unit**2 * self.answer.step**2
+        return (
+            self.answer.allocation.variance(self.places) / self.answer.unit**2 * self.answer.step**2
+        )
 
     @cached_property
     def half_width(self) -> float:
@@ -265,7 +285,9 @@ class MarginalTable:
     def _reach(self, deviation: float, cells: float) -> float:
         """The half-width for a standard deviation in steps, with all that rounding can add to a sum of this many cells."""
         rows = half_width(self.answer, self.places, deviation, cells)
-        return rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
+        return (
+            rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
+        )
 
     def range(self, **ends: tuple[Value, Value]) -> Estimates:
         """The number of rows whose values lie between two values of some columns, both included; with its interval.
@@ -283,12 +305,18 @@ class MarginalTable:
         unknown = set(ends) - set(self.names)
         if unknown:
             raise InvalidInput(
-                f"the column {show(min(unknown))}", f"the table has {', '.join(self.names)}", "Name one of them."
+                f"the column {show(min(unknown))}",
+                f"the table has {', '.join(self.names)}",
+                "Name one of them.",
             )
         chosen = np.ix_(*(np.flatnonzero(vector) for vector in weights))
         whole = self.cells[chosen].sum() if self.places else self.cells
         value = math.ldexp(float(whole), -self.answer.bits) * float(self.answer.step)
-        deviation = math.sqrt(self.answer.allocation.spread(self.places, weights)) * (1 + 2.0**-40) / self.answer.unit
+        deviation = (
+            math.sqrt(self.answer.allocation.spread(self.places, weights))
+            * (1 + 2.0**-40)
+            / self.answer.unit
+        )
         if self.answer.unbiased is not None:
             before = self.answer.unbiased.at(self.places).range(**ends)
             half = float(before.half_width[0] + abs(value - before.value[0]))
@@ -302,7 +330,9 @@ class MarginalTable:
             if known == value and isinstance(known, bool) == isinstance(value, bool):
                 return place
         raise InvalidInput(
-            f"{column.name} = {show(value)}", "it is not a value of the column", "Name one of `columns[i].values`."
+            f"{column.name} = {show(value)}",
+            "it is not a value of the column",
+            "Name one of `columns[i].values`.",
         )
 
     @property
@@ -322,7 +352,9 @@ class MarginalTable:
         ends = Estimates(flat_cells, flat_cells - self.half_width, flat_cells + self.half_width)
         columns.append(EstimateColumn(count, ends))
         answer = self.answer
-        return Answer(tuple(columns), answer.privacy, answer.receipt, float(answer.confidence), answer.notes)
+        return Answer(
+            tuple(columns), answer.privacy, answer.receipt, float(answer.confidence), answer.notes
+        )
 
     def to_arrow(self) -> pa.Table:
         """The table with a row for each cell: values, count, and the ends of its interval."""
@@ -350,7 +382,9 @@ def half_width(answer: Marginals, places: ColumnSet, deviation: float, cells: fl
         for part in below([places])
         if part in answer.precision
     )
-    rounding = cells * (contrasts * 2.0 ** (-1 - answer.shift) / unit + size * 2.0 ** (-1 - answer.bits))
+    rounding = cells * (
+        contrasts * 2.0 ** (-1 - answer.shift) / unit + size * 2.0 ** (-1 - answer.bits)
+    )
     coarse = 2.0**-29 * deviation * math.sqrt(size)
     z = float(reach("gaussian", [1.0], answer.confidence))
     return z * deviation * (1 + 2.0**-40) + rounding + coarse

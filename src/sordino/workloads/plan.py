@@ -40,7 +40,14 @@ from sordino.query.front.text import sql_text
 from sordino.workloads.allocation import Allocation, ColumnSet, allocate
 from sordino.workloads.contrasts import Kind
 from sordino.workloads.counts import Counting, counting, largest_sets
-from sordino.workloads.domain import SummedColumn, WorkloadColumn, bind_columns, bind_sum, named_columns, places_of
+from sordino.workloads.domain import (
+    SummedColumn,
+    WorkloadColumn,
+    bind_columns,
+    bind_sum,
+    named_columns,
+    places_of,
+)
 from sordino.workloads.marginals import Marginals, PublicColumn
 from sordino.workloads.public_facts import PublicFacts, public_facts
 
@@ -113,7 +120,10 @@ class MarginalsPlan:
     @cached_property
     def shift(self) -> int:
         """Counts are multiplied by this power of two before noise is added, which rounds to whole numbers."""
-        smallest = min((float(np.sqrt(self._squares(part) / x).min()) for part, x in self._parts), default=float(_FINE))
+        smallest = min(
+            (float(np.sqrt(self._squares(part) / x).min()) for part, x in self._parts),
+            default=float(_FINE),
+        )
         return max(0, math.ceil(math.log2(_FINE / smallest)))
 
     @property
@@ -191,25 +201,38 @@ class MarginalsPlan:
 
     def explain(self) -> str:
         """The plan in words."""
-        lines = [f"Marginals of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
+        lines = [
+            f"Marginals of {', '.join(self.whose.tables)}",
+            f"  protects     {unit_words(self.whose)}",
+        ]
         if not self.whose.by_row:
-            lines.append(f"  bounded      each person counts as at most {self.rows:,} rows in all tables together")
+            lines.append(
+                f"  bounded      each person counts as at most {self.rows:,} rows in all tables together"
+            )
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
             lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")
         if self.summed is not None:
             lines.append(f"  sums         {self.summed.name}, each row from {self.summed.limits}")
         cells = sum(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
-        lines.append(f"  tables       {len(self.asked):,} with {cells:,} cells, from one pass over the rows")
+        lines.append(
+            f"  tables       {len(self.asked):,} with {cells:,} cells, from one pass over the rows"
+        )
         shown = list(self.errors().items())
         percent = four_digits(100 * self.confidence)
         for names, error in shown[:8]:
             what = ", ".join(names) or "the total"
-            lines.append(f"  error        {what}: each cell ± {four_digits(error)}, {percent} % of the time")
+            lines.append(
+                f"  error        {what}: each cell ± {four_digits(error)}, {percent} % of the time"
+            )
         if len(shown) > 8:
             least, most = min(self.errors().values()), max(self.errors().values())
-            lines.append(f"  error        all tables: from ± {four_digits(least)} to ± {four_digits(most)}")
-        lines.append("  mechanism    gaussian noise on the contrasts of all sets of columns, optimal for these weights")
+            lines.append(
+                f"  error        all tables: from ± {four_digits(least)} to ± {four_digits(most)}"
+            )
+        lines.append(
+            "  mechanism    gaussian noise on the contrasts of all sets of columns, optimal for these weights"
+        )
         grade = f"epsilon {readable(self.epsilon)} and delta {four_digits(self.delta)}"
         lines.append(f"  promise      all tables together are differentially private with {grade}")
         lines.append(f"  price        {price_words(self.budget)}")
@@ -247,21 +270,33 @@ def rows_of(
             query = tree.Query(tree.Subquery(derived, "derived"), (), where)
         else:
             both = tuple(one for one in (derived.where, where) if one is not None)
-            query = tree.Query(derived.source, (), tree.Call("and", both) if len(both) > 1 else next(iter(both), None))
+            query = tree.Query(
+                derived.source,
+                (),
+                tree.Call("and", both) if len(both) > 1 else next(iter(both), None),
+            )
         return ask(query, dataset), query
     if table is None:
         protected = [one.name for one in dataset.tables.values() if not one.public]
         if len(protected) != 1:
             rule = f"a workload is about one table, and this dataset protects {len(protected)}"
-            raise InvalidInput("a workload without a table", rule, f"Pass table=, one of {', '.join(protected)}.")
+            raise InvalidInput(
+                "a workload without a table", rule, f"Pass table=, one of {', '.join(protected)}."
+            )
         table = protected[0]
     if not isinstance(table, str):
         hint = "Pass 'visits' or the like, a SELECT, or rows such as session.table('visits').per_person(...)."
         raise InvalidInput(f"table={show(table)}", "a table is named by a text", hint)
     if table.lstrip()[:6].upper() == "SELECT":
         made = parse(f"SELECT COUNT(*) AS n FROM ({table}) AS derived")  # noqa: S608  a closed tree, of which only rows stay
-        if not isinstance(made.source, tree.Subquery) or made != tree.Query(made.source, made.outputs):
-            raise InvalidInput(f"table={show(table)}", "it is one SELECT", "Leave out brackets that do not belong to it.")
+        if not isinstance(made.source, tree.Subquery) or made != tree.Query(
+            made.source, made.outputs
+        ):
+            raise InvalidInput(
+                f"table={show(table)}",
+                "it is one SELECT",
+                "Leave out brackets that do not belong to it.",
+            )
         query = tree.Query(made.source, (), where)
         return ask(query, dataset), query
     query = tree.Query(tree.Table(find("table", table, dataset.tables, "")), (), where)
@@ -282,15 +317,23 @@ def bounded_rows(whose: Whose, cost: Cost) -> int:
             raise InvalidInput(f"{name}={bound:,}", rule, f"Pass {name}={owner} or less.")
     total = whose.bounds.within(cost.bounds).total
     if total is None:
-        rule = "a person can be in any number of rows here, and nothing bounds how many of them count"
-        raise InvalidInput("a workload without max_rows", rule, "Declare max_rows of the table, or pass max_rows=10.")
+        rule = (
+            "a person can be in any number of rows here, and nothing bounds how many of them count"
+        )
+        raise InvalidInput(
+            "a workload without max_rows",
+            rule,
+            "Declare max_rows of the table, or pass max_rows=10.",
+        )
     return total
 
 
 def expect_delta(meter: TwoMeterFilter) -> Fraction:
     """The delta of Gaussian noise; refused where the budget has none."""
     if not meter.free_delta:
-        rule = "workloads have Gaussian noise, which needs a delta, and this budget has none to spare"
+        rule = (
+            "workloads have Gaussian noise, which needs a delta, and this budget has none to spare"
+        )
         raise InvalidInput("delta = 0", rule, "Set delta in [budget], or ask for single tables.")
     return meter.free_delta
 
@@ -314,14 +357,22 @@ def plan_marginals(
 ) -> MarginalsPlan:
     """The plan of a workload: all tables of `ways` columns, or the given ones, at a cost."""
     if cost.epsilon is None:
-        raise InvalidInput("error=", "a workload is priced by its epsilon", "Pass epsilon=; the plan tells the errors.")
+        raise InvalidInput(
+            "error=",
+            "a workload is priced by its epsilon",
+            "Pass epsilon=; the plan tells the errors.",
+        )
     if cost.mechanism == "laplace":
-        raise InvalidInput('mechanism="laplace"', "workloads have Gaussian noise", "Leave out mechanism.")
+        raise InvalidInput(
+            'mechanism="laplace"', "workloads have Gaussian noise", "Leave out mechanism."
+        )
     most = bounded_rows(rows.whose, cost)
     delta = expect_delta(meter)
     names = tuple(columns)
     if not names:
-        raise InvalidInput("columns=[]", "a workload needs a column", 'Pass columns=["ward"] or the like.')
+        raise InvalidInput(
+            "columns=[]", "a workload needs a column", 'Pass columns=["ward"] or the like.'
+        )
     bound = bind_columns(columns, rows, kinds or {}, nulls=nulls)
     asked = _asked(names, ways, tables)
     _expect_small(bound, asked)
@@ -338,7 +389,9 @@ def plan_marginals(
     reach = most * unit * (1 if value is None else value.largest)
     found = allocate(contrasts, kinds_of, given, rows.whose.neighbors, reach, mu, known.tables)
     if not found.precision:
-        raise InvalidInput("facts=", "all tables are public already", "Ask for a table that is not.")
+        raise InvalidInput(
+            "facts=", "all tables are public already", "Ask for a table that is not."
+        )
     count = counting(rows, bound, largest, most, None if value is None else value.steps)
     listed = None if ways is not None else [tuple(names[i] for i in table) for table in asked]
     aggregate = tree.Aggregate("count") if summed is None else tree.Aggregate("sum", (summed,))
@@ -357,8 +410,16 @@ def asked_kinds(ranges: Sequence[str], prefixes: Sequence[str]) -> dict[str, Kin
     found: dict[str, Kind] = {}
     kinds: tuple[tuple[Kind, Sequence[str]], ...] = (("ranges", ranges), ("prefixes", prefixes))
     for kind, names in kinds:
-        if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise InvalidInput(f"{kind}={show(names)}", "it is a list of columns", f'Pass {kind}=["age"] or the like.')
+        if (
+            isinstance(names, str)
+            or not isinstance(names, Sequence)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise InvalidInput(
+                f"{kind}={show(names)}",
+                "it is a list of columns",
+                f'Pass {kind}=["age"] or the like.',
+            )
         found |= dict.fromkeys(names, kind)
     return found
 
@@ -373,10 +434,18 @@ def plan_workload(
     unknown = set(asked) - set(MarginalsOffer.__annotations__)
     if unknown:
         known = ", ".join(MarginalsOffer.__annotations__)
-        raise InvalidInput(f"{min(unknown)}=", "marginals take no such argument", f"They take {known}.")
-    cost = Cost.offered(asked.get("epsilon"), confidence=asked.get("confidence", 0.95), max_rows=asked.get("max_rows"))
+        raise InvalidInput(
+            f"{min(unknown)}=", "marginals take no such argument", f"They take {known}."
+        )
+    cost = Cost.offered(
+        asked.get("epsilon"),
+        confidence=asked.get("confidence", 0.95),
+        max_rows=asked.get("max_rows"),
+    )
     where = asked.get("where")
-    rows, source = rows_of(dataset, asked.get("table"), None if where is None else condition_tree(where))
+    rows, source = rows_of(
+        dataset, asked.get("table"), None if where is None else condition_tree(where)
+    )
     return plan_marginals(
         meter, source, rows, named_columns(columns), cost,
         ways=asked.get("ways"), tables=asked.get("tables"), weights=asked.get("weights"),
@@ -390,7 +459,11 @@ def _expect_summable(value: SummedColumn, whose: Whose, facts: Any) -> None:
     """Refuse sums of which the bounds of residuals.md do not speak, and public totals, which are counts."""
     if whose.neighbors is Neighbors.REPLACE and value.grid.first < 0:
         rule = "a sum in many tables needs values from 0 on where persons are replaced"
-        raise InvalidInput(f"sum of {value.name}", rule, f"Ask for GREATEST({value.name}, 0), or for single tables.")
+        raise InvalidInput(
+            f"sum of {value.name}",
+            rule,
+            f"Ask for GREATEST({value.name}, 0), or for single tables.",
+        )
     if facts:
         rule = "public totals are counts of rows, and these tables hold sums"
         raise InvalidInput("facts=", rule, "Leave out facts, or sum=.")
@@ -400,24 +473,42 @@ def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...
     """The tables, each as places of columns, the smaller ones first."""
     if (ways is None) == (tables is None):
         hint = 'Pass ways=2 for all pairs, or tables=[["age", "sex"], ["ward"]].'
-        raise InvalidInput(f"ways={show(ways)}, tables={show(tables)}", "a workload has either ways or tables", hint)
+        raise InvalidInput(
+            f"ways={show(ways)}, tables={show(tables)}",
+            "a workload has either ways or tables",
+            hint,
+        )
     if ways is not None:
         if isinstance(ways, bool) or not isinstance(ways, int) or not 0 <= ways <= len(names):
             rule = f"ways is a whole number from 0 to the number of columns, here {len(names)}"
-            raise InvalidInput(f"ways={show(ways)}", rule, f"Pass ways={min(2, len(names))}, for example.")
+            raise InvalidInput(
+                f"ways={show(ways)}", rule, f"Pass ways={min(2, len(names))}, for example."
+            )
         if math.comb(len(names), ways) > _MOST_TABLES:
             rule = f"at most {_MOST_TABLES:,} tables can be asked for; these are {math.comb(len(names), ways):,}"
-            raise TooLarge(f"ways={ways} of {len(names)} columns", rule, "Ask for fewer columns or ways.")
+            raise TooLarge(
+                f"ways={ways} of {len(names)} columns", rule, "Ask for fewer columns or ways."
+            )
         return tuple(itertools.combinations(range(len(names)), ways))
     if isinstance(tables, str) or not isinstance(tables, Sequence) or not tables:
-        raise InvalidInput(f"tables={show(tables)}", "tables are lists of columns", 'Pass tables=[["age", "sex"]].')
+        raise InvalidInput(
+            f"tables={show(tables)}", "tables are lists of columns", 'Pass tables=[["age", "sex"]].'
+        )
     if len(tables) > _MOST_TABLES:
-        raise TooLarge(f"{len(tables):,} tables", f"at most {_MOST_TABLES:,} can be asked for", "Ask for fewer.")
+        raise TooLarge(
+            f"{len(tables):,} tables",
+            f"at most {_MOST_TABLES:,} can be asked for",
+            "Ask for fewer.",
+        )
     found: dict[ColumnSet, None] = {}
     for table in tables:
         places = places_of(names, table, "tables")
         if len(set(places)) < len(places):
-            raise InvalidInput(f"the table {show(list(table))}", "a column is named twice", "Name each column once.")
+            raise InvalidInput(
+                f"the table {show(list(table))}",
+                "a column is named twice",
+                "Name each column once.",
+            )
         found[tuple(sorted(places))] = None
     return tuple(sorted(found, key=lambda one: (len(one), one)))
 
@@ -435,11 +526,16 @@ def _expect_small(columns: Sequence[WorkloadColumn], asked: Sequence[ColumnSet])
         raise TooLarge(f"the table of {', '.join(columns[i].name for i in worst)}", rule, hint)
     if sum(2 ** len(table) for table in largest) > _MOST_SETS:
         rule = f"at most {_MOST_SETS:,} sets of columns lie below all tables"
-        raise TooLarge(f"tables of {max(map(len, largest))} columns", rule, "Ask for fewer columns at once.")
+        raise TooLarge(
+            f"tables of {max(map(len, largest))} columns", rule, "Ask for fewer columns at once."
+        )
 
 
 def _weights(
-    names: Sequence[str], columns: Sequence[WorkloadColumn], asked: Sequence[ColumnSet], given: Weights | None
+    names: Sequence[str],
+    columns: Sequence[WorkloadColumn],
+    asked: Sequence[ColumnSet],
+    given: Weights | None,
 ) -> dict[ColumnSet, float]:
     """How much the mean variance of each table counts: 1, or what is given by table or by a function of names and cells."""
     found = dict.fromkeys(asked, 1.0)
@@ -451,11 +547,17 @@ def _weights(
             found[table] = _weight(given(tuple(names[i] for i in table), size))
         return found
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"weights={show(given)}", "weights are numbers by table", 'Pass weights={("age", "sex"): 4}.')
+        raise InvalidInput(
+            f"weights={show(given)}",
+            "weights are numbers by table",
+            'Pass weights={("age", "sex"): 4}.',
+        )
     for key, weight in given.items():
         places = tuple(sorted(places_of(names, key, "weights")))
         if places not in found:
-            raise InvalidInput(f"the weight of {show(key)}", "no such table is asked for", "Name a table that is.")
+            raise InvalidInput(
+                f"the weight of {show(key)}", "no such table is asked for", "Name a table that is."
+            )
         found[places] = _weight(weight)
     return found
 
@@ -463,7 +565,9 @@ def _weights(
 def _weight(given: Any) -> float:
     weight = float(positive("weight", given).lower)
     if not 1e-9 <= weight <= 1e12:
-        raise InvalidInput(f"weight={show(given)}", "weights lie between 1e-9 and 1e12", "Pass 4, for example.")
+        raise InvalidInput(
+            f"weight={show(given)}", "weights lie between 1e-9 and 1e12", "Pass 4, for example."
+        )
     return weight
 
 
@@ -487,7 +591,15 @@ def _text(
     keys = tuple(columns.values())
     outputs = tuple(tree.Output(name, value) for name, value in columns.items())
     base = sql_text(replace(source, outputs=(*outputs, count), keys=keys))
-    sets = f"all of {tables} columns" if isinstance(tables, int) else "; ".join(", ".join(map(show, t)) for t in tables)
-    unequal = "" if len(set(weights.values())) < 2 else f" WEIGHTS {', '.join(repr(x) for x in weights.values())}"
+    sets = (
+        f"all of {tables} columns"
+        if isinstance(tables, int)
+        else "; ".join(", ".join(map(show, t)) for t in tables)
+    )
+    unequal = (
+        ""
+        if len(set(weights.values())) < 2
+        else f" WEIGHTS {', '.join(repr(x) for x in weights.values())}"
+    )
     ranges = f" {dict(kinds)}" if kinds else ""
     return f"MARGINALS ({sets}) OF {base}{unequal}{ranges}"

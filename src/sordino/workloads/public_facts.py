@@ -45,7 +45,9 @@ class PublicFacts:
         """The counts of a set of columns, if they are public."""
         for table, counts in self.tables.items():
             if set(part) <= set(table):
-                return np.asarray(counts.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
+                return np.asarray(
+                    counts.sum(axis=tuple(k for k, i in enumerate(table) if i not in part))
+                )
         return None
 
     def zero(self, part: ColumnSet) -> Bools | None:
@@ -54,11 +56,18 @@ class PublicFacts:
                  for table, mask in self.impossible.items() if set(part) <= set(table)]  # fmt: skip
         return np.logical_or.reduce(found) if found else None
 
-    def projected(self, allocation: Allocation, residuals: Mapping[ColumnSet, Floats]) -> dict[ColumnSet, Floats]:
+    def projected(
+        self, allocation: Allocation, residuals: Mapping[ColumnSet, Floats]
+    ) -> dict[ColumnSet, Floats]:
         """The residuals of the best estimate, given that some cells are zero (facts.md, Theorem 2)."""
         cells = [(table, np.argwhere(mask)) for table, mask in self.impossible.items()]
-        across = np.block([[_covariances(allocation, one, other) for other in cells] for one in cells])
-        noisy = [estimates(allocation.columns, residuals, table)[tuple(places.T)] for table, places in cells]
+        across = np.block(
+            [[_covariances(allocation, one, other) for other in cells] for one in cells]
+        )
+        noisy = [
+            estimates(allocation.columns, residuals, table)[tuple(places.T)]
+            for table, places in cells
+        ]
         moves = np.linalg.lstsq(across, np.concatenate(noisy), rcond=None)[0]
         ends = np.cumsum([len(places) for _, places in cells])[:-1]
         found = dict(residuals)
@@ -68,22 +77,30 @@ class PublicFacts:
             for part in below([table]):
                 if part not in allocation.precision:
                     continue
-                moved = np.asarray(spread.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
+                moved = np.asarray(
+                    spread.sum(axis=tuple(k for k, i in enumerate(table) if i not in part))
+                )
                 for axis in range(len(part)):
                     moved = moved - moved.mean(axis=axis, keepdims=True)
                 outside = math.prod(allocation.columns[i].size for i in table if i not in part)
-                found[part] = found[part] - moved / (float(allocation.precision[part].ravel()[0]) * outside)
+                found[part] = found[part] - moved / (
+                    float(allocation.precision[part].ravel()[0]) * outside
+                )
         return found
 
 
-def _covariances(allocation: Allocation, one: tuple[ColumnSet, Ints], other: tuple[ColumnSet, Ints]) -> Floats:
+def _covariances(
+    allocation: Allocation, one: tuple[ColumnSet, Ints], other: tuple[ColumnSet, Ints]
+) -> Floats:
     """The covariances of the noise of some cells of one table with that of some of another; columns are flat."""
     (first, places), (second, others) = one, other
     found = np.zeros((len(places), len(others)))
     for part in below([tuple(i for i in first if i in second)]):
         if part not in allocation.precision:
             continue
-        outside = math.prod(allocation.columns[i].size for table in (first, second) for i in table if i not in part)
+        outside = math.prod(
+            allocation.columns[i].size for table in (first, second) for i in table if i not in part
+        )
         term: Any = 1 / (float(allocation.precision[part].ravel()[0]) * outside)
         for i in part:
             same = places[:, first.index(i)][:, None] == others[:, second.index(i)][None]
@@ -111,14 +128,22 @@ def public_facts(
     if not (facts or zeros or equal):
         return no_facts()
     if facts and not single:
-        rule = "persons with many rows are scaled down, so that counts do not add up to what is known"
-        raise InvalidInput("facts=", rule, "Leave out facts, or ask about tables with one row for each person.")
+        rule = (
+            "persons with many rows are scaled down, so that counts do not add up to what is known"
+        )
+        raise InvalidInput(
+            "facts=", rule, "Leave out facts, or ask about tables with one row for each person."
+        )
     names = [column.name for column in columns]
     tables = {}
     for given, counts in _mapping("facts", facts or {}).items():
         places = _places(names, given)
         if not any(set(places) <= set(table) for table in asked):
-            raise InvalidInput(f"facts about {show(given)}", "no table of the workload holds these columns", "Ask for one.")
+            raise InvalidInput(
+                f"facts about {show(given)}",
+                "no table of the workload holds these columns",
+                "Ask for one.",
+            )
         tables[places] = _counts(columns, places, given, counts)
     _expect_agreement(tables, names)
     impossible = _impossible(columns, names, largest, zeros or (), equal or ())
@@ -138,7 +163,9 @@ def public_facts(
 def _mapping(name: str, given: Any) -> Mapping[Any, Any]:
     if not isinstance(given, Mapping):
         hint = 'Pass facts={"region": {"North": 1200, "South": 900}}.'
-        raise InvalidInput(f"{name}={show(given)}", "public totals are counts by value, by column", hint)
+        raise InvalidInput(
+            f"{name}={show(given)}", "public totals are counts by value, by column", hint
+        )
     return given
 
 
@@ -165,12 +192,20 @@ def _counts(columns: Sequence[WorkloadColumn], places: ColumnSet, given: Any, co
         number = known[name]
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < _MOST_COUNT:
             raise InvalidInput(
-                f"facts about {show(given)}: {show(number)}", "a count is a whole number from 0 on", "Pass 1200."
+                f"facts about {show(given)}: {show(number)}",
+                "a count is a whole number from 0 on",
+                "Pass 1200.",
             )
         found.append(number)
     if len(known) > len(keys):
-        extra = next(name for name in known if name not in {k[0] if len(places) == 1 else k for k in keys})
-        raise InvalidInput(f"facts about {show(given)}", f"{show(extra)} is not a value of the column", "Leave it out.")
+        extra = next(
+            name for name in known if name not in {k[0] if len(places) == 1 else k for k in keys}
+        )
+        raise InvalidInput(
+            f"facts about {show(given)}",
+            f"{show(extra)} is not a value of the column",
+            "Leave it out.",
+        )
     return np.array(found, np.int64).reshape([len(columns[i].values) for i in places])
 
 
@@ -182,29 +217,52 @@ def _expect_agreement(tables: Mapping[ColumnSet, Ints], names: Sequence[str]) ->
         for table, counts in ((one, a), (other, b)):
             sums.append(counts.sum(axis=tuple(k for k, i in enumerate(table) if i not in shared)))
         if not np.array_equal(*sums):
-            what = " and ".join(", ".join(names[i] for i in table) or "the total" for table in (one, other))
-            raise InvalidInput(f"facts about {what}", "they contradict each other", "Their sums must be equal.")
+            what = " and ".join(
+                ", ".join(names[i] for i in table) or "the total" for table in (one, other)
+            )
+            raise InvalidInput(
+                f"facts about {what}", "they contradict each other", "Their sums must be equal."
+            )
 
 
 def _impossible(
-    columns: Sequence[WorkloadColumn], names: Sequence[str], largest: Sequence[ColumnSet], zeros: Any, equal: Any
+    columns: Sequence[WorkloadColumn],
+    names: Sequence[str],
+    largest: Sequence[ColumnSet],
+    zeros: Any,
+    equal: Any,
 ) -> dict[ColumnSet, Bools]:
     """The cells of each of the largest tables that cannot occur; tables without any are left out."""
     if equal and len(largest) != 1:
         rule = f"equal columns are used where one table holds all others, and here there are {len(largest)}"
-        raise InvalidInput("equal=", rule, "Leave out one of two equal columns: its tables are those of the other.")
+        raise InvalidInput(
+            "equal=", rule, "Leave out one of two equal columns: its tables are those of the other."
+        )
     known: list[dict[int, int]] = []
     for zero in _listed("zeros", zeros, 'Pass zeros=[{"sex": "m", "pregnant": True}].'):
         known.append(_pattern(columns, names, zero))
         if not any(set(known[-1]) <= set(table) for table in largest):
             rule = "no table of the workload holds these columns"
-            raise InvalidInput(f"zeros about {', '.join(zero)}", rule, "Ask for a table that does, or leave them out.")
-    same = [places_of(names, pair, "equal") for pair in _listed("equal", equal, 'Pass equal=[("region", "again")].')]
+            raise InvalidInput(
+                f"zeros about {', '.join(zero)}",
+                rule,
+                "Ask for a table that does, or leave them out.",
+            )
+    same = [
+        places_of(names, pair, "equal")
+        for pair in _listed("equal", equal, 'Pass equal=[("region", "again")].')
+    ]
     if any(len(set(pair)) != 2 for pair in same):
-        raise InvalidInput(f"equal={show(equal)}", "two different columns are equal", 'Pass equal=[("region", "again")].')
+        raise InvalidInput(
+            f"equal={show(equal)}",
+            "two different columns are equal",
+            'Pass equal=[("region", "again")].',
+        )
     if any(not set(pair) <= set(largest[0]) for pair in same):
         rule = "no table of the workload holds both columns"
-        raise InvalidInput(f"equal={show(equal)}", rule, "Ask for a table that does, or leave it out.")
+        raise InvalidInput(
+            f"equal={show(equal)}", rule, "Ask for a table that does, or leave it out."
+        )
     found = {}
     for table in largest:
         mask = np.zeros([len(columns[i].values) for i in table], bool)
@@ -214,18 +272,29 @@ def _impossible(
         for pair in same:
             one, other = pair
             grids = np.meshgrid(*(np.arange(n) for n in mask.shape), indexing="ij")
-            values = [np.array([show(v) for v in columns[i].values])[grids[table.index(i)]] for i in (one, other)]
+            values = [
+                np.array([show(v) for v in columns[i].values])[grids[table.index(i)]]
+                for i in (one, other)
+            ]
             mask |= values[0] != values[1]
         if mask.all():
-            raise InvalidInput("zeros= and equal=", "no combination of values is left", "Take some of them back.")
+            raise InvalidInput(
+                "zeros= and equal=", "no combination of values is left", "Take some of them back."
+            )
         if mask.any():
             found[table] = mask
     if any(columns[i].kind != "cells" for table in found for i in table):
-        raise InvalidInput("zeros= or equal=", "they are used for cells, not for ranges", "Leave out ranges and prefixes.")
+        raise InvalidInput(
+            "zeros= or equal=",
+            "they are used for cells, not for ranges",
+            "Leave out ranges and prefixes.",
+        )
     count = sum(int(mask.sum()) for mask in found.values())
     if count > _MOST_ZEROS:
         rule = f"at most {_MOST_ZEROS:,} cells can be known to be zero; these are {count:,}"
-        raise TooLarge("zeros= or equal=", rule, "Leave one of two equal columns out, or use fewer columns.")
+        raise TooLarge(
+            "zeros= or equal=", rule, "Leave one of two equal columns out, or use fewer columns."
+        )
     return found
 
 
@@ -239,12 +308,18 @@ def _pattern(columns: Sequence[WorkloadColumn], names: Sequence[str], zero: Any)
     """The places of the columns and values of a combination that cannot occur."""
     if not isinstance(zero, Mapping) or not zero:
         rule = "a combination that cannot occur is values by column"
-        raise InvalidInput(f"zeros: {show(zero)}", rule, 'Pass zeros=[{"sex": "m", "pregnant": True}].')
+        raise InvalidInput(
+            f"zeros: {show(zero)}", rule, 'Pass zeros=[{"sex": "m", "pregnant": True}].'
+        )
     found = {}
     for name, value in zero.items():
         place = names.index(find("column", name, names, ""))
         if value not in columns[place].values:
-            raise InvalidInput(f"zeros: {name} = {show(value)}", "it is not a value of the workload", "Leave it out.")
+            raise InvalidInput(
+                f"zeros: {name} = {show(value)}",
+                "it is not a value of the workload",
+                "Leave it out.",
+            )
         found[place] = columns[place].values.index(value)
     return found
 
@@ -256,7 +331,9 @@ def _pivots(columns: Sequence[WorkloadColumn], zeros: Any) -> tuple[int, ...]:
         named = {zero[column.name] for zero in zeros if column.name in zero}
         free = [place for place, value in enumerate(column.values) if value not in named]
         if not free:
-            rule = "where several tables are asked for, each column needs a value that no zero names"
+            rule = (
+                "where several tables are asked for, each column needs a value that no zero names"
+            )
             hint = "Take back some zeros, or ask for one table that holds all others."
             raise InvalidInput(f"zeros about all values of {column.name}", rule, hint)
         found.append(free[-1])

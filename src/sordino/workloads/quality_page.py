@@ -50,18 +50,26 @@ def page(rows: Synthetic) -> str:
     for count, word in ((1, "single columns"), (2, "pairs of columns"), (3, "triples (a sample)")):
         own = report.ways(count)
         if own:
-            numbers = [sum(one.verdict == verdict for one in own) for verdict in ("good", "fair", "poor")]
-            cells = "".join(f'<td class="n">{n}</td>' for n in (_percent(report.mean(count) or 0.0), *numbers))
+            numbers = [
+                sum(one.verdict == verdict for one in own) for verdict in ("good", "fair", "poor")
+            ]
+            cells = "".join(
+                f'<td class="n">{n}</td>' for n in (_percent(report.mean(count) or 0.0), *numbers)
+            )
             summary.append(f"<tr><td>{word}</td>{cells}</tr>")
     head = "".join(f'<th class="n">{word}</th>' for word in ("mean error", "good", "fair", "poor"))
-    parts.append(f'<div class="wide"><table><tr><th>tables</th>{head}</tr>{"".join(summary)}</table></div>')
+    parts.append(
+        f'<div class="wide"><table><tr><th>tables</th>{head}</tr>{"".join(summary)}</table></div>'
+    )
     advice = {
         "good": f"the whole interval is at most {100 * GOOD:.0f} %. Use its counts and shares.",
         "fair": "neither good nor poor. Take it as a hint.",
         "poor": f"the whole interval is above {100 * POOR:.0f} %. Ask the data itself, with <code>sordino query</code>; so, "
                 "too, for tables of four columns and more, for rare values, and for single rows.",
     }  # fmt: skip
-    lines = "".join(f'<li><b class="{verdict}">{verdict}</b>: {words}</li>' for verdict, words in advice.items())
+    lines = "".join(
+        f'<li><b class="{verdict}">{verdict}</b>: {words}</li>' for verdict, words in advice.items()
+    )
     parts.append(f"<ul>{lines}</ul>")
     if len(rows.values) > 1:
         parts.append(_grid(rows))
@@ -116,7 +124,9 @@ def _list(title: str, tables: tuple[TableError, ...]) -> str:
     head = "".join(f"<th{form}>{word}</th>" for word, form in words.items())
 
     def table(own: list[str]) -> str:
-        return f'<div class="wide"><table class="errors"><tr>{head}</tr>{"".join(own)}</table></div>'
+        return (
+            f'<div class="wide"><table class="errors"><tr>{head}</tr>{"".join(own)}</table></div>'
+        )
 
     first = 'The model was fitted to the tables that say "yes" in the last column.'
     found = f"<h2>{title}</h2><p>{first}</p>{table(lines[: _LISTED + 2])}"

@@ -108,4 +108,6 @@ def rehearse_marginals(plan: MarginalsPlan, dialect: str = DEFAULT) -> None:
         answer = release_marginals(Exact((places,), sums), plan)
         Marginals.from_json(answer.to_json())
 
-    rehearsed(trial, "this workload at this price", "Choose fewer cells, or an epsilon less extreme.")
+    rehearsed(
+        trial, "this workload at this price", "Choose fewer cells, or an epsilon less extreme."
+    )

@@ -71,17 +71,25 @@ class _Measuring:
             self.made.append(Measured(table, noisy.reshape(exact.shape), deviation))
         return sum(wanted.values(), Fraction(0))
 
-    def distances(self, public: Mapping[ColumnSet, Floats], part: Fraction) -> tuple[dict[ColumnSet, float], float]:
+    def distances(
+        self, public: Mapping[ColumnSet, Floats], part: Fraction
+    ) -> tuple[dict[ColumnSet, float], float]:
         """Noisy L1 distances of tables to public counts, all together for one part of mu^2; and their noise's deviation.
 
         Privacy: mu^2 at most the part (Lemma 2).
         """
         fine = 1 if self.plan.unit > 1 else _FINE
         exact = [
-            int(np.abs(summed(self.counts, table) * fine - np.rint(counts * fine).astype(np.int64)).sum())
+            int(
+                np.abs(
+                    summed(self.counts, table) * fine - np.rint(counts * fine).astype(np.int64)
+                ).sum()
+            )
             for table, counts in public.items()
         ]
-        noisy, deviation = self._noisy(np.array(exact, np.int64), len(exact) * (self.plan.score * fine) ** 2, part)
+        noisy, deviation = self._noisy(
+            np.array(exact, np.int64), len(exact) * (self.plan.score * fine) ** 2, part
+        )
         return dict(zip(public, (noisy / fine).tolist(), strict=True)), deviation / fine
 
     def _noisy(self, exact: Ints, squared: int, part: Fraction) -> tuple[Floats, float]:
@@ -93,7 +101,11 @@ class _Measuring:
 
 
 def synthesize(
-    plan: SynthesisPlan, run: Run, tell: Callable[[float], None] = lambda _: None, *, quick: bool = False
+    plan: SynthesisPlan,
+    run: Run,
+    tell: Callable[[float], None] = lambda _: None,
+    *,
+    quick: bool = False,
 ) -> Synthetic:
     """Synthetic rows and their report; `tell` hears how far it is, from 0 to 1. `quick` is for rehearsals.
 
@@ -109,7 +121,9 @@ def synthesize(
     left = price * (1 - shares.report)
     left -= seen.tables(_divided(sizes, singles, shares.least * price))
     total, _ = _total(seen.made)
-    more = min(max(_wanted(seen.made, total) * shares.least, shares.least), shares.most) - shares.least
+    more = (
+        min(max(_wanted(seen.made, total) * shares.least, shares.least), shares.most) - shares.least
+    )
     if more:
         left -= seen.tables(_divided(sizes, singles, more * price))
     total, doubt = _total(seen.made)
@@ -142,7 +156,9 @@ def synthesize(
     return Synthetic.from_json(json.dumps(facts, ensure_ascii=False))
 
 
-def _divided(sizes: Sequence[int], tables: Sequence[ColumnSet], price: Fraction) -> dict[ColumnSet, Fraction]:
+def _divided(
+    sizes: Sequence[int], tables: Sequence[ColumnSet], price: Fraction
+) -> dict[ColumnSet, Fraction]:
     """A part of mu^2 for each table, such that the sum of their L1 errors is smallest: in proportion to cells^(2/3)."""
     weights = [math.prod(sizes[i] for i in table) ** (2 / 3) for table in tables]
     parts = [Fraction(round(weight / sum(weights) * 2**30), 2**30) for weight in weights]
@@ -162,12 +178,18 @@ def _wanted(made: Sequence[Measured], total: float) -> Fraction:
 def _total(made: Sequence[Measured]) -> tuple[float, float]:
     """The number of all rows from the sums of tables, each weighed by its precision; and its standard deviation."""
     weights = [1 / (one.counts.size * one.deviation**2) for one in made]
-    value = sum(weight * float(one.counts.sum()) for weight, one in zip(weights, made, strict=True)) / sum(weights)
+    value = sum(
+        weight * float(one.counts.sum()) for weight, one in zip(weights, made, strict=True)
+    ) / sum(weights)
     return max(value, 1.0), 1 / math.sqrt(sum(weights))
 
 
 def _chosen(
-    sizes: Sequence[int], scores: Mapping[ColumnSet, float], known: Sequence[ColumnSet], price: float, plan: SynthesisPlan
+    sizes: Sequence[int],
+    scores: Mapping[ColumnSet, float],
+    known: Sequence[ColumnSet],
+    price: float,
+    plan: SynthesisPlan,
 ) -> list[ColumnSet]:
     """The pairs whose measurement lowers errors most, as many as pay off, while every clique stays small.
 
@@ -177,13 +199,19 @@ def _chosen(
     cells = {pair: math.prod(sizes[i] for i in pair) for pair in scores}
     for number in range(1, min(_MOST_PAIRS, len(scores)) + 1):
         deviation = math.sqrt(plan.table_squared * number / price)
-        gains = {pair: score - _PENALTY * _NOISE_IN_L1 * cells[pair] * deviation for pair, score in scores.items()}
+        gains = {
+            pair: score - _PENALTY * _NOISE_IN_L1 * cells[pair] * deviation
+            for pair, score in scores.items()
+        }
         chosen, gained = list[ColumnSet](), 0.0
         for pair in sorted(gains, key=lambda one: -gains[one]):
             if gains[pair] <= 0 or len(chosen) == number:
                 break
             cliques = cliques_of(sizes, [*known, *chosen, pair])
-            if max(math.prod(sizes[i] for i in clique) for clique in cliques) <= MOST_CLIQUE or pair in known:
+            if (
+                max(math.prod(sizes[i] for i in clique) for clique in cliques) <= MOST_CLIQUE
+                or pair in known
+            ):
                 chosen.append(pair)
                 gained += gains[pair]
         if gained > most:
@@ -205,7 +233,11 @@ def _judged(
     if plan.triples:
         counting = plan.counting(plan.triples)
         seen.counts |= counting.counts(run([counting.statement])[0])
-    tables = [*((i,) for i in range(len(sizes))), *itertools.combinations(range(len(sizes)), 2), *plan.triples]
+    tables = [
+        *((i,) for i in range(len(sizes))),
+        *itertools.combinations(range(len(sizes)), 2),
+        *plan.triples,
+    ]
     scaled = {table: _table(places, sizes, table) * (total / len(places)) for table in tables}
     found, deviation = seen.distances(scaled, plan.shares.report * plan.mu_squared)
     noise = float(reach("gaussian", [1.0], CONFIDENCE + _TOTAL_DOUBT)) * deviation
@@ -213,7 +245,9 @@ def _judged(
     measured = {one.columns for one in seen.made}
     report: list[list[Any]] = []
     for table, distance in found.items():
-        rounding = 0.5 * int(np.count_nonzero(scaled[table])) / (1 if plan.unit > 1 else _FINE) + 1.0
+        rounding = (
+            0.5 * int(np.count_nonzero(scaled[table])) / (1 if plan.unit > 1 else _FINE) + 1.0
+        )
         error, half = distance / (2 * total), (noise + off + rounding) / (2 * total)
         names = [plan.columns[i].name for i in table]
         low, high = max(0.0, error - half), min(1.0, max(0.0, error + half))
@@ -240,4 +274,6 @@ def rehearse_synthesis(plan: SynthesisPlan, dialect: str = DEFAULT) -> None:
             statement.text(dialect)
         Synthetic.from_json(synthesize(plan, made_up, quick=True).to_json())
 
-    rehearsed(trial, "synthetic rows at this price", "Choose fewer columns, or an epsilon less extreme.")
+    rehearsed(
+        trial, "synthetic rows at this price", "Choose fewer columns, or an epsilon less extreme."
+    )

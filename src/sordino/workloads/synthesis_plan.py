@@ -39,11 +39,29 @@ from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
 from sordino.query.front.terms import ColumnLike, condition_tree
 from sordino.query.front.text import sql_text
-from sordino.query.types import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT, Day, Moment, Number, Text, Truth, Type
+from sordino.query.types import (
+    FIRST_DAY,
+    FIRST_MOMENT,
+    LAST_DAY,
+    LAST_MOMENT,
+    Day,
+    Moment,
+    Number,
+    Text,
+    Truth,
+    Type,
+)
 from sordino.workloads.allocation import ColumnSet
 from sordino.workloads.counts import Counting, counting
 from sordino.workloads.domain import WorkloadColumn, bind_columns
-from sordino.workloads.plan import MOST_CELLS, bounded_rows, charge_of, expect_delta, rows_of, usable_mu
+from sordino.workloads.plan import (
+    MOST_CELLS,
+    bounded_rows,
+    charge_of,
+    expect_delta,
+    rows_of,
+    usable_mu,
+)
 from sordino.workloads.synthetic import packed
 
 __all__ = ["Shares", "SynthesisOffer", "SynthesisPlan", "SyntheticColumn", "plan_synthesis"]
@@ -138,7 +156,11 @@ class SynthesisPlan:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What is known to run: the counts of all pairs, and those of the triples on which the rows are judged."""
-        return (self.first.statement, self.counting(self.triples).statement) if self.triples else (self.first.statement,)
+        return (
+            (self.first.statement, self.counting(self.triples).statement)
+            if self.triples
+            else (self.first.statement,)
+        )
 
     def counting(self, tables: Sequence[ColumnSet]) -> Counting:
         """A pass over the rows that counts some tables."""
@@ -157,7 +179,9 @@ class SynthesisPlan:
     @property
     def table_squared(self) -> int:
         """The largest squared L2 distance of a table between neighbours (synthesis.md, Lemma 1)."""
-        return (1 if self.whose.neighbors is Neighbors.ADD_REMOVE else 2) * (self.most * self.unit) ** 2
+        return (1 if self.whose.neighbors is Neighbors.ADD_REMOVE else 2) * (
+            self.most * self.unit
+        ) ** 2
 
     @property
     def score(self) -> int:
@@ -172,9 +196,13 @@ class SynthesisPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the rows should know."""
-        notes = ["Synthetic rows belong to nobody: no row is that of a person, also where it looks like one."]
+        notes = [
+            "Synthetic rows belong to nobody: no row is that of a person, also where it looks like one."
+        ]
         if self.whose.owner == "person" and self.whose.by_row:
-            notes.append("Each synthetic row stands for one person, by the features that were asked for.")
+            notes.append(
+                "Each synthetic row stands for one person, by the features that were asked for."
+            )
         if not self.whose.by_row:
             notes.append(
                 f"A person counts with at most {self.most:,} rows; synthetic rows are rows, and which of them one person "
@@ -189,24 +217,41 @@ class SynthesisPlan:
 
     def explain(self) -> str:
         """The plan in words."""
-        lines = [f"Synthetic rows of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
+        lines = [
+            f"Synthetic rows of {', '.join(self.whose.tables)}",
+            f"  protects     {unit_words(self.whose)}",
+        ]
         if not self.whose.by_row:
             lines.append(f"  bounded      each person counts as at most {self.most:,} rows")
         for column, size in zip(self.columns, self.sizes, strict=True):
             fine = max(column.last) + 1
             buckets = "" if fine == len(column.first) else f" in {len(column.first)} buckets"
-            lines.append(f"  column       {column.name}: {fine:,} values{buckets}{' and NULL' * (size > len(column.first))}")
+            lines.append(
+                f"  column       {column.name}: {fine:,} values{buckets}{' and NULL' * (size > len(column.first))}"
+            )
         pairs, share = len(self.first.tables), self.shares
-        least, most, scores = (four_digits(100 * x) for x in (share.least, share.most, share.scores))
+        least, most, scores = (
+            four_digits(100 * x) for x in (share.least, share.most, share.scores)
+        )
         lines.append(f"  measures     every column, for {least} to {most} % of the price")
-        lines.append(f"  selects      some of all pairs by their distance to the model, for {scores} %, once or twice")
+        lines.append(
+            f"  selects      some of all pairs by their distance to the model, for {scores} %, once or twice"
+        )
         lines.append("  measures     the tables that were selected, for the rest")
         numbers = ((len(self.columns), "column"), (pairs, "pair"), (len(self.triples), "triple"))
-        judged = ", ".join(f"{number:,} {word}{'s' * (number > 1)}" for number, word in numbers if number)
-        lines.append(f"  judges       the rows by the errors of {judged}, for {four_digits(100 * share.report)} %")
-        lines.append(f"  rows         {'as many as there are, about' if self.rows is None else format(self.rows, ',')}")
+        judged = ", ".join(
+            f"{number:,} {word}{'s' * (number > 1)}" for number, word in numbers if number
+        )
+        lines.append(
+            f"  judges       the rows by the errors of {judged}, for {four_digits(100 * share.report)} %"
+        )
+        lines.append(
+            f"  rows         {'as many as there are, about' if self.rows is None else format(self.rows, ',')}"
+        )
         grade = f"epsilon {readable(self.epsilon)} and delta {four_digits(self.delta)}"
-        lines.append(f"  promise      rows and report together are differentially private with {grade}")
+        lines.append(
+            f"  promise      rows and report together are differentially private with {grade}"
+        )
         lines.append(f"  price        {price_words(self.budget)}")
         return "\n".join(lines)
 
@@ -218,20 +263,29 @@ class SynthesisPlan:
 
 
 def plan_synthesis(
-    dataset: Dataset, meter: TwoMeterFilter, table: str | Question | None, **asked: Unpack[SynthesisOffer]
+    dataset: Dataset,
+    meter: TwoMeterFilter,
+    table: str | Question | None,
+    **asked: Unpack[SynthesisOffer],
 ) -> SynthesisPlan:
     """The plan of synthetic rows of one table."""
     unknown = set(asked) - set(SynthesisOffer.__annotations__)
     if unknown:
         allowed = ", ".join(SynthesisOffer.__annotations__)
-        raise InvalidInput(f"{min(unknown)}=", "synthetic rows take no such argument", f"They take {allowed}.")
+        raise InvalidInput(
+            f"{min(unknown)}=", "synthetic rows take no such argument", f"They take {allowed}."
+        )
     cost = Cost.offered(asked.get("epsilon"), max_rows=asked.get("max_rows"))
     where = asked.get("where")
     rows, source = rows_of(dataset, table, None if where is None else condition_tree(where))
     most = bounded_rows(rows.whose, cost)
     delta = expect_delta(meter)
     wanted = _wanted(asked.get("rows"))
-    known = {one.name: one.type for one in rows.relation.fields if one.type is not None and not one.hidden}
+    known = {
+        one.name: one.type
+        for one in rows.relation.fields
+        if one.type is not None and not one.hidden
+    }
     names = _names(asked.get("columns"), known)
     columns = tuple(_column(name, known[name], rows) for name in names)
     pairs = tuple(itertools.combinations(range(len(columns)), 2)) or ((0,),)
@@ -256,37 +310,59 @@ def _wanted(rows: Any) -> int | None:
     if rows is None:
         return None
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
-        raise InvalidInput(f"rows={show(rows)}", f"rows is a whole number from 1 to {_MOST_ROWS:,}", "Pass rows=10000.")
+        raise InvalidInput(
+            f"rows={show(rows)}",
+            f"rows is a whole number from 1 to {_MOST_ROWS:,}",
+            "Pass rows=10000.",
+        )
     return rows
 
 
 def _names(asked: Any, declared: Mapping[str, Any]) -> list[str]:
     if asked is None:
         names = list(declared)
-    elif isinstance(asked, str) or not isinstance(asked, Sequence) or not all(isinstance(name, str) for name in asked):
-        raise InvalidInput(f"columns={show(asked)}", "columns are a list of names", 'Pass columns=["age", "ward"].')
+    elif (
+        isinstance(asked, str)
+        or not isinstance(asked, Sequence)
+        or not all(isinstance(name, str) for name in asked)
+    ):
+        raise InvalidInput(
+            f"columns={show(asked)}", "columns are a list of names", 'Pass columns=["age", "ward"].'
+        )
     else:
         names = [find("column", name, declared, "") for name in asked]
     if not names or len(set(names)) < len(names):
-        raise InvalidInput(f"columns={show(names)}", "each column is named once, and there is one", "Name some columns.")
+        raise InvalidInput(
+            f"columns={show(names)}",
+            "each column is named once, and there is one",
+            "Name some columns.",
+        )
     if len(names) > _MOST_COLUMNS:
         rule = f"at most {_MOST_COLUMNS} columns can be modelled together; these are {len(names)}"
         raise TooLarge(f"{len(names)} columns", rule, "Name those that you need.")
     return names
 
 
-def _expect_small(columns: Sequence[SyntheticColumn], sizes: Sequence[int], pairs: Sequence[ColumnSet]) -> None:
+def _expect_small(
+    columns: Sequence[SyntheticColumn], sizes: Sequence[int], pairs: Sequence[ColumnSet]
+) -> None:
     cells = sum(math.prod(sizes[i] for i in pair) for pair in pairs)
     if cells > MOST_CELLS or max(sizes) ** 2 > 100 * MOST_CLIQUE:
         worst = max(range(len(sizes)), key=lambda i: sizes[i])
         rule = f"all pairs together may have at most {MOST_CELLS:,} cells, a column 1,000 values; these have {cells:,}"
-        hint = f"Leave out {columns[worst].name}, which has {sizes[worst]:,} values, or declare fewer."
+        hint = (
+            f"Leave out {columns[worst].name}, which has {sizes[worst]:,} values, or declare fewer."
+        )
         raise TooLarge(f"{len(columns)} columns", rule, hint)
 
 
 def _sample_of_triples(sizes: Sequence[int]) -> tuple[ColumnSet, ...]:
     """Some triples, evenly from all of them in a fixed order, with not too many cells."""
-    every = [t for t in itertools.combinations(range(len(sizes)), 3) if math.prod(sizes[i] for i in t) <= _TRIPLE_CELLS]
+    every = [
+        t
+        for t in itertools.combinations(range(len(sizes)), 3)
+        if math.prod(sizes[i] for i in t) <= _TRIPLE_CELLS
+    ]
     order = sorted(every, key=lambda triple: hashlib.sha256(repr(triple).encode()).digest())
     return tuple(sorted(order[:_TRIPLES]))
 
@@ -313,21 +389,31 @@ def _column(name: str, kind: Type, rows: Asked) -> SyntheticColumn:
                 return _listed(name, "int" if whole else "float", own, rows)
             width = step * -(-count // _BUCKETS)
             place = tree.Call("bucket", (own, tree.Literal(_plain(width))))
-            return _bucketed(name, "int" if whole else "float", place, rows, base, step, count, width)
+            return _bucketed(
+                name, "int" if whole else "float", place, rows, base, step, count, width
+            )
         case Day() | Moment():
             unit = "day" if isinstance(kind, Day) else "minute"
-            span = (kind.upper - kind.lower) // (timedelta(days=1) if unit == "day" else timedelta(minutes=1))
+            span = (kind.upper - kind.lower) // (
+                timedelta(days=1) if unit == "day" else timedelta(minutes=1)
+            )
             if kind.lower in (FIRST_DAY, FIRST_MOMENT) or kind.upper in (LAST_DAY, LAST_MOMENT):
                 rule = "the first and the last day must be declared"
-                raise InvalidInput(f"the column {show(name)}", rule, "Declare min and max, or name other columns.")
+                raise InvalidInput(
+                    f"the column {show(name)}", rule, "Declare min and max, or name other columns."
+                )
             since = tree.Call("date_diff", (tree.Literal(unit), tree.Literal(kind.lower), own))
             many = -(-(span + 1) // min(span + 1, _FEW_VALUES if span < _FEW_VALUES else _BUCKETS))
             place = tree.Call("bucket", (since, tree.Literal(many)))
             wide: Kind = "date" if unit == "day" else "datetime"
-            made = _bucketed(name, wide, place, rows, Fraction(0), Fraction(1), span + 1, Fraction(many))
+            made = _bucketed(
+                name, wide, place, rows, Fraction(0), Fraction(1), span + 1, Fraction(many)
+            )
             return replace(made, origin=kind.lower)
     rule = "the first and the last value must be declared"
-    raise InvalidInput(f"the column {show(name)}", rule, f"Declare min and max of {name}, or name other columns.")
+    raise InvalidInput(
+        f"the column {show(name)}", rule, f"Declare min and max of {name}, or name other columns."
+    )
 
 
 def _plain(width: Fraction) -> int | Fraction:
@@ -342,7 +428,14 @@ def _listed(name: str, kind: Kind, own: tree.Expression, rows: Asked) -> Synthet
 
 
 def _bucketed(
-    name: str, kind: Kind, place: tree.Expression, rows: Asked, base: Fraction, step: Fraction, count: int, width: Fraction
+    name: str,
+    kind: Kind,
+    place: tree.Expression,
+    rows: Asked,
+    base: Fraction,
+    step: Fraction,
+    count: int,
+    width: Fraction,
 ) -> SyntheticColumn:
     """The buckets that occur, each with the numbers of the first and the last fine value in it."""
     (modelled,) = bind_columns({name: place}, rows, {}, nulls=True)
@@ -355,4 +448,6 @@ def _bucketed(
         high = min(count - 1, math.ceil((start + width - base) / step) - 1)
         first.append(low)
         last.append(max(low, high))
-    return SyntheticColumn(name, kind, modelled, None, _plain(base), step, tuple(first), tuple(last))
+    return SyntheticColumn(
+        name, kind, modelled, None, _plain(base), step, tuple(first), tuple(last)
+    )

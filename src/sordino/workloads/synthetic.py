@@ -85,10 +85,13 @@ class QualityReport:
                 half = max(one.high - one.error for one in own)
                 mean = four_digits(max(self.mean(count) or 0.0, 0.0))
                 tables = f"{len(own)} {word}{'s' * (len(own) > 1)}"
-                lines.append(f"{tables}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor")
+                lines.append(
+                    f"{tables}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor"
+                )
         worst = sorted(self.tables, key=lambda one: -one.error)[:5]
         lines.append(
-            "Do not rely on: " + ("; ".join(" x ".join(one.columns) for one in worst if one.verdict != "good") or "-")
+            "Do not rely on: "
+            + ("; ".join(" x ".join(one.columns) for one in worst if one.verdict != "good") or "-")
         )
         return "\n".join(lines)
 
@@ -118,7 +121,9 @@ class Synthetic:
 
         types = {"int": pa.int64(), "float": pa.float64(), "text": pa.string(), "bool": pa.bool_(), "date": pa.date32(),
                  "datetime": pa.timestamp("us")}  # fmt: skip
-        return pa.table({name: pa.array(cells, types[self.kinds[name]]) for name, cells in self.values.items()})
+        return pa.table(
+            {name: pa.array(cells, types[self.kinds[name]]) for name, cells in self.values.items()}
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a data frame."""

@@ -30,14 +30,23 @@ def asked(site: Site, who: str, dataset: str, sql: str, epsilon: str, **more: An
     body = {"question": sql, "offer": {"epsilon": epsilon}, **more}
     status, found = sent(site, who, "POST", f"/v1/datasets/{dataset}/questions", body)
     assert status == 202, found
-    return sent(site, who, "GET", f"{found['location']}?wait=20")[1] if found["status"] == "accepted" else found
+    return (
+        sent(site, who, "GET", f"{found['location']}?wait=20")[1]
+        if found["status"] == "accepted"
+        else found
+    )
 
 
 def posted(site: Site, page: Page, path: str, fields: dict[str, str], **headers: str) -> int:
     """The status of a form that is sent with the session of a page, and whatever else."""
     cookie = "; ".join(f"{one['name']}={one['value']}" for one in page.context.cookies())
     connection = http.client.HTTPConnection(urlsplit(site.address).netloc, timeout=30)
-    told = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html", **headers}
+    told = {
+        "Cookie": cookie,
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Accept": "text/html",
+        **headers,
+    }
     connection.request("POST", path, urlencode(fields), told)
     status = connection.getresponse().status
     connection.close()

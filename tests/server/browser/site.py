@@ -59,13 +59,25 @@ def visits_table() -> Dataset:
         "cost": {"type": "float", "min": 0, "max": 5000, "step": 1},
     }
     budget = {"epsilon": 10, "delta": 1e-6}
-    return Dataset(table, name="visits", unit="patient", max_rows=3, max_groups=3, columns=columns, budget=budget)
+    return Dataset(
+        table,
+        name="visits",
+        unit="patient",
+        max_rows=3,
+        max_groups=3,
+        columns=columns,
+        budget=budget,
+    )
 
 
 def nasty_table() -> Dataset:
     """Names of tables, columns and categories that would run, were they ever taken for markup."""
     name = f"{NASTY} table"
-    values = [NASTY, "</script><script>window.hacked=2</script>", "'\"><svg onload=window.hacked=3>"]
+    values = [
+        NASTY,
+        "</script><script>window.hacked=2</script>",
+        "'\"><svg onload=window.hacked=3>",
+    ]
     rows = pa.table({
         "who": [i % 50 for i in range(200)],
         f"{NASTY} column": [values[i % 3] for i in range(200)],
@@ -75,7 +87,14 @@ def nasty_table() -> Dataset:
         f"{NASTY} column": {"type": "category", "values": values},
         "{{ 7 * 7 }}": {"type": "int", "min": 0, "max": 10},
     }
-    return Dataset(rows, name=name, unit="who", max_rows=4, columns=columns, budget={"epsilon": 10, "delta": 1e-6})
+    return Dataset(
+        rows,
+        name=name,
+        unit="who",
+        max_rows=4,
+        columns=columns,
+        budget={"epsilon": 10, "delta": 1e-6},
+    )
 
 
 @dataclass
@@ -87,25 +106,37 @@ class Site:
     links: dict[str, InProcessLink]
     tokens: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, *roles: Role, datasets: frozenset[str] = EVERYWHERE, password: bool = False) -> str:
+    def add(
+        self, name: str, *roles: Role, datasets: frozenset[str] = EVERYWHERE, password: bool = False
+    ) -> str:
         """One more account; with a password it can log in to the pages, which costs time."""
         self.store.add_person(Person(name, frozenset(roles), datasets))
         if password:
             self.store.set_password(name, Passwords().hashed(PASSWORD))
-        self.tokens[name] = self.store.add_token(name, "test", frozenset(Scope), EVERYWHERE, 30 * DAY)[0]
+        self.tokens[name] = self.store.add_token(
+            name, "test", frozenset(Scope), EVERYWHERE, 30 * DAY
+        )[0]
         return self.tokens[name]
 
 
 @contextmanager
-def site(folder: Path | None = None, answer_time: float = 0.0, **datasets: Dataset) -> Iterator[Site]:
+def site(
+    folder: Path | None = None, answer_time: float = 0.0, **datasets: Dataset
+) -> Iterator[Site]:
     """The server, until the end of the block."""
-    tables = datasets or {"visits": visits_table(), "clinic": visits_table(), "nasty": nasty_table()}
+    tables = datasets or {
+        "visits": visits_table(),
+        "clinic": visits_table(),
+        "nasty": nasty_table(),
+    }
     with ExitStack() as stack:
         own = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         links = {}
         for name, dataset in tables.items():
             links[name] = InProcessLink(name, stack.enter_context(Session(dataset)), answer_time)
-        server, app = web_server(list(links.values()), WebSettings(own, port=0, planning_processes=0))
+        server, app = web_server(
+            list(links.values()), WebSettings(own, port=0, planning_processes=0)
+        )
         stack.callback(app.store.close)
         made = Site("", app.store, links)
         hashed = Passwords().hashed(PASSWORD)

@@ -22,7 +22,11 @@ MONTHS = "SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GR
 
 def small() -> Dataset:
     whole = visits_table()
-    return Dataset(tables=whole.tables, budget=Budget(1, Fraction(1, 10**6)), reserved_delta=whole.reserved_delta)
+    return Dataset(
+        tables=whole.tables,
+        budget=Budget(1, Fraction(1, 10**6)),
+        reserved_delta=whole.reserved_delta,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,9 @@ def ask(page: Page) -> None:
 def test_the_analysts_story(there: Visitors) -> None:
     page = there.page("ana", viewport={"width": 1600, "height": 900})
     page.goto("/")
-    expect(page.locator("article")).to_contain_text("Protected: each patient, with all rows of visits")
+    expect(page.locator("article")).to_contain_text(
+        "Protected: each patient, with all rows of visits"
+    )
     expect(page.locator("article")).to_contain_text("100% left")
     clean(page)
     page.get_by_role("link", name="Ask a question").click()
@@ -139,7 +145,9 @@ def test_the_analysts_story(there: Visitors) -> None:
     page.evaluate("document.getElementById('ask').disabled = false")
     page.click("#ask")
     page.wait_for_url("**/answers/**")
-    expect(page.locator(".notice.bad")).to_contain_text("this query costs 90 % of the budget, 60 % of it is left")
+    expect(page.locator(".notice.bad")).to_contain_text(
+        "this query costs 90 % of the budget, 60 % of it is left"
+    )
     clean(page)
     page.goto("/history")
     expect(page.locator("ol.items")).to_contain_text("cost nothing")
@@ -219,7 +227,11 @@ def test_the_builder_writes_sql_that_is_answered(visitors: Visitors) -> None:
 @pytest.mark.parametrize(
     ("sql", "mark", "count"),
     [
-        ("SELECT BUCKET(age, 10) AS decade, COUNT(*) AS n FROM visits GROUP BY decade", "rect.mark", 12),
+        (
+            "SELECT BUCKET(age, 10) AS decade, COUNT(*) AS n FROM visits GROUP BY decade",
+            "rect.mark",
+            12,
+        ),
         ("SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY ward, sex", "rect.heat", 12),
         (MONTHS, "circle.dot", 12),
     ],
@@ -272,7 +284,9 @@ def test_texts_that_want_to_be_code_stay_texts(visitors: Visitors, pages: Site) 
 
 def test_an_error_that_depends_on_data_is_told_so(visitors: Visitors) -> None:
     page = visitors.page("ana")
-    page.goto("/workbench/visits?sql=SELECT ward, MEDIAN(age) AS m FROM visits GROUP BY ward&epsilon=0.2")
+    page.goto(
+        "/workbench/visits?sql=SELECT ward, MEDIAN(age) AS m FROM visits GROUP BY ward&epsilon=0.2"
+    )
     page.wait_for_selector("#sketch .whisker")
     expect(page.locator("#said")).to_contain_text("depends on the data")
     expect(page.locator("#within")).to_be_disabled()
@@ -336,13 +350,27 @@ def test_another_site_cannot_ask(visitors: Visitors, pages: Site) -> None:
         assert http.post(path, data=form, headers=own).status_code == 403
         assert http.post(path, data={**form, "form_key": "0" * 64}, headers=own).status_code == 403
         for origin in ("https://evil.test", "null"):
-            assert http.post(path, data={**form, "form_key": key}, headers={"Origin": origin}).status_code == 403
+            assert (
+                http.post(
+                    path, data={**form, "form_key": key}, headers={"Origin": origin}
+                ).status_code
+                == 403
+            )
         foreign = {**own, "Sec-Fetch-Site": "cross-site"}
         assert http.post(path, data={**form, "form_key": key}, headers=foreign).status_code == 403
         questions = f"{pages.address}/v1/datasets/visits/questions"
         assert http.post(questions, json=body, headers=own).status_code == 401
-        assert http.post(questions, json=body, headers={**own, "X-Sordino-Form": "0" * 64}).status_code == 401
-        assert http.post(questions, json=body, headers={**foreign, "X-Sordino-Form": key}).status_code == 403
+        assert (
+            http.post(questions, json=body, headers={**own, "X-Sordino-Form": "0" * 64}).status_code
+            == 401
+        )
+        assert (
+            http.post(questions, json=body, headers={**foreign, "X-Sordino-Form": key}).status_code
+            == 403
+        )
         assert http.post(questions, data={**form, "form_key": key}, headers=own).status_code == 401
-        assert http.post(questions, json=body, headers={**own, "X-Sordino-Form": key}).status_code == 202
+        assert (
+            http.post(questions, json=body, headers={**own, "X-Sordino-Form": key}).status_code
+            == 202
+        )
         assert http.post(path, data={**form, "form_key": key}, headers=own).status_code == 303

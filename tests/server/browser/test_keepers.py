@@ -20,7 +20,9 @@ from sordino.server.accounts.rights import RIGHTS
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
-def test_an_owner_declares_a_table_of_a_file_that_stays_at_home(visitors: Visitors, tmp_path: Path) -> None:
+def test_an_owner_declares_a_table_of_a_file_that_stays_at_home(
+    visitors: Visitors, tmp_path: Path
+) -> None:
     columns = {
         "patient_id": [17, 4711],
         "age": [31, 99],
@@ -36,7 +38,9 @@ def test_an_owner_declares_a_table_of_a_file_that_stays_at_home(visitors: Visito
     page.get_by_role("link", name="Declare a table").click()
     clean(page)
     page.get_by_label("File (Parquet or CSV)").set_input_files(tmp_path / "visits.parquet")
-    expect(page.get_by_role("status")).to_contain_text("4 columns. 1 of a type that cannot be asked about")
+    expect(page.get_by_role("status")).to_contain_text(
+        "4 columns. 1 of a type that cannot be asked about"
+    )
     page.get_by_role("button", name="Go on").click()
     page.get_by_label("max_rows", exact=True).fill("4")
     page.get_by_label("Smallest age").fill("0")
@@ -48,7 +52,9 @@ def test_an_owner_declares_a_table_of_a_file_that_stays_at_home(visitors: Visito
     page.get_by_label("Largest age").fill("110")
     page.get_by_role("button", name="Show what it means").click()
     errors = page.locator("table.effect td.num").all_inner_texts()
-    assert [text.startswith("± ") for text in errors] == [True] * 4  # rows, rows with half max_rows, mean age, rows by ward
+    assert [text.startswith("± ") for text in errors] == [
+        True
+    ] * 4  # rows, rows with half max_rows, mean age, rows by ward
     assert float(errors[1][2:]) == pytest.approx(float(errors[0][2:]) / 2, rel=0.02)
     clean(page)
     with page.expect_download() as download:
@@ -105,7 +111,9 @@ def test_an_owner_allots_approves_suspends_and_opens_again(visitors: Visitors, p
     assert "approval_above" in page.inner_text("main")
 
 
-def test_an_agent_is_let_in_asks_and_is_stopped_by_its_limits(visitors: Visitors, pages: Site) -> None:
+def test_an_agent_is_let_in_asks_and_is_stopped_by_its_limits(
+    visitors: Visitors, pages: Site
+) -> None:
     page = visitors.page("olga")
     page.goto("/agents")
     page.get_by_label("Name", exact=True).fill("reporter")
@@ -119,7 +127,10 @@ def test_an_agent_is_let_in_asks_and_is_stopped_by_its_limits(visitors: Visitors
     assert config["mcpServers"]["clinic"]["args"] == ["mcp", f"{pages.address}/clinic"]
     clean(page)
     for age in (30, 60):
-        assert asked(pages, "reporter", "clinic", f"{COUNT} WHERE age > {age}", "0.1")["status"] == "answered"
+        assert (
+            asked(pages, "reporter", "clinic", f"{COUNT} WHERE age > {age}", "0.1")["status"]
+            == "answered"
+        )
     beyond = {"question": f"{COUNT} WHERE age > 90", "offer": {"epsilon": 0.2}}
     assert sent(pages, "reporter", "POST", "/v1/datasets/clinic/questions", beyond)[0] == 422
     assert sent(pages, "reporter", "POST", "/v1/datasets/visits/questions", beyond)[0] == 404
@@ -132,7 +143,9 @@ def test_an_agent_is_let_in_asks_and_is_stopped_by_its_limits(visitors: Visitors
     clean(page)
 
 
-def test_an_auditor_keeps_a_checkpoint_and_checks_it_and_a_receipt(visitors: Visitors, pages: Site, tmp_path: Path) -> None:
+def test_an_auditor_keeps_a_checkpoint_and_checks_it_and_a_receipt(
+    visitors: Visitors, pages: Site, tmp_path: Path
+) -> None:
     pages.add("anders", Role.analyst)
     sent(pages, "olga", "PUT", "/v1/datasets/clinic/allotments/anders", {"epsilon": 1})
     done = asked(pages, "anders", "clinic", f"{COUNT} WHERE age > 17", "0.1")
@@ -169,7 +182,9 @@ def test_an_officer_prints_the_report(visitors: Visitors) -> None:
     page.goto("/audit/clinic")
     page.get_by_role("link", name="Report to print").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("clinic")
-    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"  # its style is let in
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+    )  # its style is let in
     clean(page, dark=False)
     assert page.pdf()[:5] == b"%PDF-"
 
@@ -206,7 +221,9 @@ def test_names_that_look_like_markup_stay_text(visitors: Visitors, pages: Site) 
     page.goto("/declare")
     page.get_by_label("Name of the table").fill(NASTY)
     page.get_by_label("Name of the file").fill("x.csv")
-    page.get_by_label("Columns, one a line").fill(f"{NASTY} int\n</script><script>window.hacked=9</script> text")
+    page.get_by_label("Columns, one a line").fill(
+        f"{NASTY} int\n</script><script>window.hacked=9</script> text"
+    )
     page.get_by_role("button", name="Go on").click()
     page.get_by_role("button", name="Show what it means").click()
     assert NASTY in page.inner_text("#toml")
@@ -216,11 +233,15 @@ def test_names_that_look_like_markup_stay_text(visitors: Visitors, pages: Site) 
 FORMS = sorted(
     (name, right.path.replace("{dataset}", "clinic"))
     for name, right in RIGHTS.items()
-    if right.method == "POST" and right.roles is not None and not right.path.startswith(("/v1/", "/mcp"))
+    if right.method == "POST"
+    and right.roles is not None
+    and not right.path.startswith(("/v1/", "/mcp"))
 )
 
 
-def test_forms_of_other_sites_and_forms_without_a_key_change_nothing(visitors: Visitors, pages: Site) -> None:
+def test_forms_of_other_sites_and_forms_without_a_key_change_nothing(
+    visitors: Visitors, pages: Site
+) -> None:
     page = visitors.page("olga")
     page.goto("/owner/clinic")
     key = page.locator("input[name=form_key]").first.get_attribute("value") or ""
@@ -228,8 +249,13 @@ def test_forms_of_other_sites_and_forms_without_a_key_change_nothing(visitors: V
     for _, path in FORMS:
         address = path.replace("{question}", "0" * 32)
         own = {"Origin": pages.address, "Sec-Fetch-Site": "same-origin"}
-        assert posted(pages, page, address, {"form_key": key}, Origin="https://evil.example") == 403, path
-        assert posted(pages, page, address, {"form_key": key}, **{"Sec-Fetch-Site": "cross-site"}) == 403, path
+        assert (
+            posted(pages, page, address, {"form_key": key}, Origin="https://evil.example") == 403
+        ), path
+        assert (
+            posted(pages, page, address, {"form_key": key}, **{"Sec-Fetch-Site": "cross-site"})
+            == 403
+        ), path
         assert posted(pages, page, address, {}, **own) in (403, 404), path
         assert posted(pages, page, address, {"form_key": "0" * 64}, **own) in (403, 404), path
     assert sent(pages, "olga", "GET", "/v1/datasets/clinic")[1]["state"] == "open"

@@ -50,10 +50,15 @@ def test_every_control_of_every_lesson_works(visitors: Visitors) -> None:
         for slider in page.locator(f"#{name} input[type=range]").all():
             before = page.locator(f"#{name} svg").first.inner_html()
             slider.press("PageUp")
-            page.wait_for_function("([n, b]) => document.querySelector(`#${n} svg`).innerHTML !== b", arg=[name, before])
+            page.wait_for_function(
+                "([n, b]) => document.querySelector(`#${n} svg`).innerHTML !== b",
+                arg=[name, before],
+            )
     before = path(page, "loss-bars")
     page.get_by_label("Gaussian noise", exact=True).check()
-    page.wait_for_function("b => document.querySelector('#loss-bars').getAttribute('d') !== b", arg=before)
+    page.wait_for_function(
+        "b => document.querySelector('#loss-bars').getAttribute('d') !== b", arg=before
+    )
     before = path(page, "coins-said-yes") + path(page, "coins-changed")
     page.get_by_role("button", name="Toss again").click()
     script = "b => ['said-yes', 'changed'].map(n => document.querySelector(`#coins-${n}`).getAttribute('d')).join('') !== b"

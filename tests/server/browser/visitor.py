@@ -34,7 +34,11 @@ class Visitors:
 
     def page(self, name: str | None = None, **options: Any) -> Page:
         """A new window, logged in as somebody, or as nobody. Options: `color_scheme`, `java_script_enabled`, `locale`."""
-        given = {"viewport": {"width": 900, "height": 900}, "base_url": self.site.address, "reduced_motion": "reduce"}
+        given = {
+            "viewport": {"width": 900, "height": 900},
+            "base_url": self.site.address,
+            "reduced_motion": "reduce",
+        }
         state = None if name is None else self._state(name)
         context = self.browser.new_context(**{**given, **options}, storage_state=state)
         context.set_default_timeout(_PATIENCE)
@@ -43,7 +47,10 @@ class Visitors:
         page.add_init_script(_WATCH)
         faults = _FAULTS.setdefault(id(page), [])
         faults.clear()
-        page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: faults.append(said.text) if said.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda error: faults.append(str(error)))
         return page
 
@@ -116,7 +123,11 @@ def _faults(page: Page) -> list[str]:
 def _axe(page: Page, options: dict[str, Any]) -> list[str]:
     run = "options => axe.run(options).then(found => found.violations)"
     found = page.evaluate(run, options)
-    return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found
+        for node in one["nodes"]
+    ]
 
 
 def _widest(page: Page) -> Any:

@@ -35,7 +35,12 @@ def questions(rows: int) -> Iterator[Question]:
         return [float(count) for count in counts]
 
     how = "by group privacy"
-    yield Question("count", lambda: float(tools.count_nonzero(amounts >= LOWER, epsilon=PART)), how, unfair=CUT_OFF)
+    yield Question(
+        "count",
+        lambda: float(tools.count_nonzero(amounts >= LOWER, epsilon=PART)),
+        how,
+        unfair=CUT_OFF,
+    )
     yield Question("sum", lambda: float(tools.sum(amounts, **within)), how)
     yield Question("mean", lambda: float(tools.mean(amounts, **within)), how)
     yield Question("median", lambda: float(tools.median(amounts, **within)), how)

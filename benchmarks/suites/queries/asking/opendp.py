@@ -28,7 +28,9 @@ from benchmarks.suites.queries.settings import (
     table_path,
 )
 
-warnings.filterwarnings("ignore", category=FutureWarning)  # counts are cut off at 0, which none of these comes near
+warnings.filterwarnings(
+    "ignore", category=FutureWarning
+)  # counts are cut off at 0, which none of these comes near
 dp.enable_features("contrib", "honest-but-curious")
 CANDIDATES = [i / 100 for i in range(100 * LOWER, 100 * UPPER + 1)]
 """Of the median: Sordino's grid."""
@@ -46,7 +48,9 @@ def query(rows: int, *margins: Any, delta: float = 0.0) -> Any:
     context = dp.Context.compositor(
         data=pl.scan_parquet(table_path(rows)),
         privacy_unit=dp.unit_of(contributions=1, identifier=pl.col("user_id")),
-        privacy_loss=dp.loss_of(epsilon=EPSILON, delta=delta) if delta else dp.loss_of(epsilon=EPSILON),
+        privacy_loss=dp.loss_of(epsilon=EPSILON, delta=delta)
+        if delta
+        else dp.loss_of(epsilon=EPSILON),
         split_evenly_over=1,
         margins=[dp.polars.Margin(max_length=2 * rows), *margins],
     )
@@ -67,7 +71,9 @@ def ask_by_city(rows: int, bounds: str) -> Answers:
     margin = dp.polars.Margin(by=["city"], max_length=2 * rows, max_groups=2 * len(CITIES))
     asked = query(rows, margin, delta=DELTA)
     if bounds == SAME_BOUNDS:
-        asked = asked.truncate_num_groups(MAX_GROUPS, by=["city"], keep="first").truncate_per_group(MAX_ROWS, by=["city"])
+        asked = asked.truncate_num_groups(MAX_GROUPS, by=["city"], keep="first").truncate_per_group(
+            MAX_ROWS, by=["city"]
+        )
     else:
         asked = asked.truncate_per_group(MAX_ROWS)
     counts = asked.group_by("city").agg(dp.len()).with_keys(pl.LazyFrame({"city": list(CITIES)}))

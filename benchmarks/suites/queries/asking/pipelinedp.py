@@ -35,7 +35,10 @@ METRICS = {
 def questions(rows: int) -> Iterator[Question]:
     columns = pq.read_table(table_path(rows), columns=["user_id", "city", "amount"])
     lines: Rows = list(zip(*(columns.column(i).to_pylist() for i in range(3)), strict=True))
-    for noise, how, delta in ((pdp.NoiseKind.LAPLACE, "Laplace", 0.0), (pdp.NoiseKind.GAUSSIAN, "Gaussian", DELTA)):
+    for noise, how, delta in (
+        (pdp.NoiseKind.LAPLACE, "Laplace", 0.0),
+        (pdp.NoiseKind.GAUSSIAN, "Gaussian", DELTA),
+    ):
         for case in METRICS:
             bounds = SAME_BOUNDS if case.startswith("group") else ""
             yield Question(case, partial(ask, lines, case, noise), how, delta, bounds=bounds)

@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.suites.queries.settings import EPSILON, LOWER, MAX_ROWS, UPPER, Question, column_path
+from benchmarks.suites.queries.settings import (
+    EPSILON,
+    LOWER,
+    MAX_ROWS,
+    UPPER,
+    Question,
+    column_path,
+)
 from pydp.algorithms.laplacian import BoundedMean, BoundedSum, Count, Median
 
 
@@ -24,5 +31,7 @@ def questions(rows: int) -> Iterator[Question]:
 
 
 def ask(algorithm: Any, bounds: dict[str, int], cells: list[float]) -> float:
-    release = algorithm(epsilon=EPSILON, l0_sensitivity=1, linf_sensitivity=MAX_ROWS, dtype="float", **bounds)
+    release = algorithm(
+        epsilon=EPSILON, l0_sensitivity=1, linf_sensitivity=MAX_ROWS, dtype="float", **bounds
+    )
     return float(release.quick_result(cells))

@@ -40,7 +40,9 @@ def questions(rows: int) -> Iterator[Question]:
         dataset = declared(rows, public_cities=grouped)
         bounds = ROWS_IN_ALL if grouped else ""
         unfair = CUT_OFF if case == "count" else ""
-        yield Question(case, partial(ask, dataset, connection, sql), "Gaussian", DELTA, bounds, unfair)
+        yield Question(
+            case, partial(ask, dataset, connection, sql), "Gaussian", DELTA, bounds, unfair
+        )
 
 
 def declared(rows: int, public_cities: bool) -> Any:
@@ -48,8 +50,14 @@ def declared(rows: int, public_cities: bool) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         engine = sqlalchemy.create_engine(f"sqlite:///{Path(folder) / 'stand-in.db'}")
         with engine.begin() as connection:
-            connection.execute(sqlalchemy.text("CREATE TABLE t (user_id BIGINT, city TEXT, age BIGINT, amount FLOAT)"))
-            values = ", ".join(f"({i}, '{CITIES[i]}', {18 + i % 73}, {10.0 * i})" for i in range(STAND_IN))
+            connection.execute(
+                sqlalchemy.text(
+                    "CREATE TABLE t (user_id BIGINT, city TEXT, age BIGINT, amount FLOAT)"
+                )
+            )
+            values = ", ".join(
+                f"({i}, '{CITIES[i]}', {18 + i % 73}, {10.0 * i})" for i in range(STAND_IN)
+            )
             connection.execute(sqlalchemy.text(f"INSERT INTO t VALUES {values}"))
         usual = Dataset.__dict__["from_str"].__func__
 
@@ -64,14 +72,24 @@ def declared(rows: int, public_cities: bool) -> Any:
             engine.dispose()
     path = dataset.relations()[0][0]
     schema, name = path[-2] if len(path) > 2 else None, path[-1]
-    dataset = dataset.with_range(schema, name, "amount", float(LOWER), float(UPPER)).with_range(schema, name, "age", 18, 90)
-    return dataset.with_possible_values(schema, name, "city", list(CITIES)) if public_cities else dataset
+    dataset = dataset.with_range(schema, name, "amount", float(LOWER), float(UPPER)).with_range(
+        schema, name, "age", 18, 90
+    )
+    return (
+        dataset.with_possible_values(schema, name, "city", list(CITIES))
+        if public_cities
+        else dataset
+    )
 
 
 def ask(dataset: Any, connection: Any, sql: str) -> Answers:
     try:
         private = dataset.relation(sql).rewrite_with_differential_privacy(
-            dataset, [("t", [], "user_id")], {"epsilon": EPSILON, "delta": DELTA}, float(MAX_ROWS), 1.0
+            dataset,
+            [("t", [], "user_id")],
+            {"epsilon": EPSILON, "delta": DELTA},
+            float(MAX_ROWS),
+            1.0,
         )
         text = private.relation().to_query()
     except BaseException as error:  # a panic of its Rust core is no Exception

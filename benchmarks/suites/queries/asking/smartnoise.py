@@ -37,7 +37,10 @@ def questions(rows: int) -> Iterator[Question]:
     reader = _reader(frame, EPSILON)
     load_time(perf_counter() - start, rows, "copy a pandas frame into SQLite")
     for case, sql in SQL.items():
-        text, bounds = sql.replace("FROM t", "FROM d.t"), ROWS_IN_ALL if case.startswith("group") else ""
+        text, bounds = (
+            sql.replace("FROM t", "FROM d.t"),
+            ROWS_IN_ALL if case.startswith("group") else "",
+        )
         try:
             charged = float(reader.get_privacy_cost(text)[0])
         except Exception:  # it cannot read the query, which asking it will say
@@ -47,7 +50,13 @@ def questions(rows: int) -> Iterator[Question]:
         yield Question(case, partial(ask, reader, text), "as asked", DELTA, bounds, unfair)
         if charged > EPSILON:
             less = Privacy(epsilon=EPSILON / charged, delta=DELTA)
-            yield Question(case, partial(ask, reader, text, less), f"asked with ε = {EPSILON / charged:g}", DELTA, bounds)
+            yield Question(
+                case,
+                partial(ask, reader, text, less),
+                f"asked with ε = {EPSILON / charged:g}",
+                DELTA,
+                bounds,
+            )
 
 
 def _reader(frame: Any, epsilon: float) -> Any:
@@ -60,7 +69,9 @@ def _reader(frame: Any, epsilon: float) -> Any:
         "age": {"type": "int", "lower": 0, "upper": 110},
         "amount": {"type": "float", "lower": float(LOWER), "upper": float(UPPER)},
     }  # fmt: skip
-    return from_df(frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata={"": {"d": {"t": table}}})
+    return from_df(
+        frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata={"": {"d": {"t": table}}}
+    )
 
 
 def ask(reader: Any, sql: str, privacy: Any = None) -> Answers:

@@ -67,9 +67,17 @@ def repeated(rows: int) -> Iterator[Question]:
                     continue  # the pure release was the better one
                 exacts = [opened._engine.run(statement) for statement in plan.statements]
                 how = "with interval" if plan.drawn else f"{plan.price.family.capitalize()} noise"
-                yield Question(case, partial(_numbers, plan, exacts), how, delta, bounds=bounds if plan.keys else "")
+                yield Question(
+                    case,
+                    partial(_numbers, plan, exacts),
+                    how,
+                    delta,
+                    bounds=bounds if plan.keys else "",
+                )
                 if plan.drawn:
-                    yield Question(case, partial(_bare_median, plan, exacts), "without interval, not in SQL")
+                    yield Question(
+                        case, partial(_bare_median, plan, exacts), "without interval, not in SQL"
+                    )
 
 
 def numbers(answer: Answer) -> Answers:

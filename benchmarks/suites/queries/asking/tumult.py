@@ -37,13 +37,16 @@ from tmlt.analytics import (
 )
 
 OPENS = "-XX:+IgnoreUnrecognizedVMOptions " + " ".join(
-    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.nio", "sun.nio.ch", "java.lang", "java.util")
 )
 
 
 def spark() -> Any:
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "8g")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
+    builder = builder.config("spark.ui.enabled", "false").config(
+        "spark.sql.shuffle.partitions", "4"
+    )
     session = builder.config("spark.driver.extraJavaOptions", OPENS).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -53,11 +56,18 @@ def questions(rows: int) -> Iterator[Question]:
     start = perf_counter()
     frame = spark().read.parquet(str(table_path(rows)))
     session = Session.from_dataframe(
-        privacy_budget=PureDPBudget(float("inf")), source_id="t", dataframe=frame, protected_change=AddRowsWithID("user_id")
+        privacy_budget=PureDPBudget(float("inf")),
+        source_id="t",
+        dataframe=frame,
+        protected_change=AddRowsWithID("user_id"),
     )
     load_time(perf_counter() - start, rows, "start Spark and open a session")
     in_all = QueryBuilder("t").enforce(MaxRowsPerID(MAX_ROWS))
-    within = QueryBuilder("t").enforce(MaxGroupsPerID("city", MAX_GROUPS)).enforce(MaxRowsPerGroupPerID("city", MAX_ROWS))
+    within = (
+        QueryBuilder("t")
+        .enforce(MaxGroupsPerID("city", MAX_GROUPS))
+        .enforce(MaxRowsPerGroupPerID("city", MAX_ROWS))
+    )
     cities = KeySet.from_dict({"city": list(CITIES)})
     for case, query, bounds in (
         ("count", in_all.count(), ""),

@@ -70,11 +70,23 @@ def exact(
     profile = truth.profile(epsilons)
     conflict = _conflict(subject, claim)
     broken = _broken(truth, claim)
-    verdict = Verdict.UNDECIDED if conflict or broken is None else Verdict.VIOLATED if broken else Verdict.HOLDS
+    verdict = (
+        Verdict.UNDECIDED
+        if conflict or broken is None
+        else Verdict.VIOLATED
+        if broken
+        else Verdict.HOLDS
+    )
     facts = [
         (f"epsilon needed at delta {claim.shown_delta:.6g}", _between(least, most)),
-        (f"delta needed at epsilon {claim.shown_epsilon:.6g}", _between(max(0.0, lower(needed_delta)), upper(needed_delta))),
-        ("total variation distance", f"{float(certified(lambda: truth.delta_ball(Fraction(0))).mid()):.6g}"),
+        (
+            f"delta needed at epsilon {claim.shown_epsilon:.6g}",
+            _between(max(0.0, lower(needed_delta)), upper(needed_delta)),
+        ),
+        (
+            "total variation distance",
+            f"{float(certified(lambda: truth.delta_ball(Fraction(0))).mid()):.6g}",
+        ),
         *_loss_facts(loss, claim),
         *_sum_facts(truth, claim),
     ]
@@ -92,14 +104,21 @@ def exact(
         facts=tuple(facts),
         notes=subject.notes,
         grids=tuple(grid for grid in (truth.table(),) if grid is not None),
-        figures=(*(f for f in (truth.outputs(),) if f is not None), _profile_figure(claim, epsilons, profile)),
+        figures=(
+            *(f for f in (truth.outputs(),) if f is not None),
+            _profile_figure(claim, epsilons, profile),
+        ),
     )
 
 
 def _subject(given: Any, other: Any, sensitivity: Any) -> _Subject:
     known = isinstance(given, Additive | RandomizedResponse | KeySelection | Loss)
     if known == (other is not None):
-        rule = "a law needs a second one to compare with" if not known else "a mechanism or a loss is audited by itself"
+        rule = (
+            "a law needs a second one to compare with"
+            if not known
+            else "a mechanism or a loss is audited by itself"
+        )
         hint = "Pass two laws, or one Sordino mechanism with its sensitivity, or one loss."
         raise InvalidInput(show(given), rule, hint)
     if isinstance(given, Additive):
@@ -120,7 +139,9 @@ def _noise(mechanism: Additive, sensitivity: Any) -> _Subject:
     loss = mechanism.loss(sensitivity)
     reach = positive("sensitivity", sensitivity).upper / mechanism.step
     steps = math.floor(reach)
-    pair = NoisePair(RoundedNoise(mechanism.shape, mechanism.scale / mechanism.step), steps, mechanism.step)
+    pair = NoisePair(
+        RoundedNoise(mechanism.shape, mechanism.scale / mechanism.step), steps, mechanism.step
+    )
     whole = f"Values on the lattice move by whole steps, here at most {steps}; for rounded ones pass rounded_sensitivity."
     notes = [] if reach == steps else [whole]
     return _Subject(pair, loss, repr(mechanism), tuple(notes))
@@ -190,7 +211,9 @@ def _sum_facts(truth: Truth, claim: Claim) -> list[tuple[str, str]]:
     if summed is None:
         return []
     total, count = summed
-    return [(f"delta summed over {count:,} outputs", _between(max(0.0, lower(total)), upper(total)))]
+    return [
+        (f"delta summed over {count:,} outputs", _between(max(0.0, lower(total)), upper(total)))
+    ]
 
 
 def _grid(claim: Claim, most: float) -> list[float]:
@@ -203,9 +226,14 @@ def _grid(claim: Claim, most: float) -> list[float]:
 def _profile_figure(claim: Claim, epsilons: list[float], profile: list[float]) -> Figure:
     """The true delta(epsilon), and the most that the claim allows: that of the worst mechanism that keeps it."""
     e, d = min(claim.shown_epsilon, 700.0), claim.shown_delta
-    allowed = [d + (1 - d) * max(0.0, math.exp(e) - math.exp(x)) / (1 + math.exp(e)) for x in epsilons]
+    allowed = [
+        d + (1 - d) * max(0.0, math.exp(e) - math.exp(x)) / (1 + math.exp(e)) for x in epsilons
+    ]
     x = tuple(epsilons)
-    series = (Series("by the law", x, tuple(profile)), Series("allowed by the claim", x, tuple(allowed)))
+    series = (
+        Series("by the law", x, tuple(profile)),
+        Series("allowed by the claim", x, tuple(allowed)),
+    )
     return Figure("Privacy profile", "epsilon", "delta", series)
 
 

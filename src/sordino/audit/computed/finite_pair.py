@@ -14,7 +14,12 @@ from flint import arb
 
 from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.privacy.ball import ball, certified, lower, upper
-from sordino.privacy.divergence import Distribution, total_variation, verify_approximate, verify_pure
+from sordino.privacy.divergence import (
+    Distribution,
+    total_variation,
+    verify_approximate,
+    verify_pure,
+)
 from sordino.privacy.exact import decimal_reading, readable, show
 
 __all__ = ["FinitePair"]
@@ -30,7 +35,9 @@ class FinitePair:
 
     p: Mapping[Any, Fraction]
     q: Mapping[Any, Fraction]
-    relation: str = "the two laws as they were given; whether they belong to neighbours is not known here"
+    relation: str = (
+        "the two laws as they were given; whether they belong to neighbours is not known here"
+    )
     sides: tuple[str, str] = ("first law", "second law")
 
     @classmethod
@@ -68,7 +75,11 @@ class FinitePair:
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:
         pure = delta == 0
-        worst = verify_pure(self.p, self.q, epsilon) if pure else verify_approximate(self.p, self.q, epsilon, delta)
+        worst = (
+            verify_pure(self.p, self.q, epsilon)
+            if pure
+            else verify_approximate(self.p, self.q, epsilon, delta)
+        )
         if not worst.event:
             return ""
         forward = worst.direction == "p over q"
@@ -80,17 +91,29 @@ class FinitePair:
         inside = [y for y in {**self.p, **self.q} if y in event]
         named = ", ".join(show(y) for y in inside[:_NAMED])
         more = len(inside) - _NAMED
-        return named if len(inside) == 1 else f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
+        return (
+            named
+            if len(inside) == 1
+            else f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
+        )
 
     def profile(self, epsilons: list[float]) -> list[float]:
         p, q = (np.array([float(side[i]) for side in self._masses]) for i in (0, 1))
-        both = [(np.maximum(p - math.exp(e) * q, 0).sum(), np.maximum(q - math.exp(e) * p, 0).sum()) for e in epsilons]
+        both = [
+            (np.maximum(p - math.exp(e) * q, 0).sum(), np.maximum(q - math.exp(e) * p, 0).sum())
+            for e in epsilons
+        ]
         return [float(max(pair)) for pair in both]
 
     def table(self) -> Grid:
         rated = sorted(({**self.p, **self.q}), key=self._strain, reverse=True)
         rows = [
-            (show(y), _number(self.p.get(y, Fraction(0))), _number(self.q.get(y, Fraction(0))), f"{self._log_ratio(y):+.6g}")
+            (
+                show(y),
+                _number(self.p.get(y, Fraction(0))),
+                _number(self.q.get(y, Fraction(0))),
+                f"{self._log_ratio(y):+.6g}",
+            )
             for y in rated[:_ROWS]
         ]
         return Grid("The most telling outputs", ("output", *self.sides, "log ratio"), tuple(rows))
@@ -124,7 +147,9 @@ def _needed_ratio(masses: list[tuple[Fraction, Fraction]], delta: Fraction) -> F
     if certain > delta:
         return math.inf
     best, first, second = Fraction(0), certain, Fraction(0)
-    for a, b in sorted((pair for pair in masses if pair[1]), key=lambda ab: ab[0] / ab[1], reverse=True):
+    for a, b in sorted(
+        (pair for pair in masses if pair[1]), key=lambda ab: ab[0] / ab[1], reverse=True
+    ):
         first, second = first + a, second + b
         best = max(best, (first - delta) / second)
     return best

@@ -40,10 +40,16 @@ class KeyPair:
         s = self.selection
         if s.l1 != s.linf:
             hint = "Audit it as a black box, or one with l1 = linf exactly."
-            raise InvalidInput(repr(s), "the exact law is known for persons who move one key, l1 = linf", hint)
+            raise InvalidInput(
+                repr(s), "the exact law is known for persons who move one key, l1 = linf", hint
+            )
         if s.certain * s.linf > _MOST:
             rule = f"at most {_MOST:,} pairs of weights are compared"
-            raise TooLarge(f"{s.certain * s.linf:,} pairs of weights", rule, "Audit one with a larger epsilon or delta.")
+            raise TooLarge(
+                f"{s.certain * s.linf:,} pairs of weights",
+                rule,
+                "Audit one with a larger epsilon or delta.",
+            )
 
     @property
     def relation(self) -> str:
@@ -56,7 +62,10 @@ class KeyPair:
     @cached_property
     def _chances(self) -> list[arb]:
         with working(_SCAN):
-            return [self.selection.probability_ball(n) for n in range(self.selection.certain + self.selection.linf + 1)]
+            return [
+                self.selection.probability_ball(n)
+                for n in range(self.selection.certain + self.selection.linf + 1)
+            ]
 
     def _events(self) -> Iterator[tuple[arb, arb, _Event]]:
         """P and Q of each event in each direction, at the precision of a scan."""
@@ -101,7 +110,9 @@ class KeyPair:
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
         with working(_SCAN):
             factor = ball(epsilon).exp()
-            p, q, event = max(self._events(), key=lambda found: float((found[0] - factor * found[1]).mid()))
+            p, q, event = max(
+                self._events(), key=lambda found: float((found[0] - factor * found[1]).mid())
+            )
             a, b = float(p.mid()), float(q.mid())
         what = "published" if event.published else "not published"
         return f"a key is {what}: probability {a:.6g} where its weight is {event.weight}, {b:.6g} where it is {event.other}"
@@ -112,10 +123,18 @@ class KeyPair:
 
     def table(self) -> Grid:
         step = max(1, len(self._chances) // 12)
-        rows = tuple((str(n), f"{float(self._chances[n].mid()):.6g}") for n in range(0, len(self._chances), step))
+        rows = tuple(
+            (str(n), f"{float(self._chances[n].mid()):.6g}")
+            for n in range(0, len(self._chances), step)
+        )
         return Grid("How likely a key is to be published", ("weight", "probability"), rows)
 
     def outputs(self) -> Figure:
         x = tuple(float(n) for n in range(len(self._chances)))
         y = tuple(float(p.mid()) for p in self._chances)
-        return Figure("How likely a key is to be published", "weight", "probability", (Series("published", x, y),))
+        return Figure(
+            "How likely a key is to be published",
+            "weight",
+            "probability",
+            (Series("published", x, y),),
+        )

@@ -93,7 +93,9 @@ class NoisePair:
         with working(192):
             factor, total = ball(epsilon).exp(), arb(0)
             for output in range(-reach, reach + self.shift + 1):
-                total += (self.noise.pmf_ball(output - self.shift) - factor * self.noise.pmf_ball(output)).max(arb(0))
+                total += (
+                    self.noise.pmf_ball(output - self.shift) - factor * self.noise.pmf_ball(output)
+                ).max(arb(0))
             cut = self.noise.tail_ball(reach) + self.noise.tail_ball(reach + self.shift)
             return total + cut.union(arb(0)), count
 

@@ -84,7 +84,11 @@ class LossPair:
         return "the worst pair of the loss"
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        return _total_ball(self.loss, epsilon) if isinstance(self.loss, Total) else self.loss.delta_ball(epsilon)
+        return (
+            _total_ball(self.loss, epsilon)
+            if isinstance(self.loss, Total)
+            else self.loss.delta_ball(epsilon)
+        )
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
         high = max(0.0, self.loss.epsilon(delta))
@@ -108,7 +112,12 @@ class LossPair:
         if not isinstance(self.loss, Total):
             return [self.loss.delta(e) for e in epsilons]
         picked = epsilons[:: max(1, len(epsilons) // _PICKED)]
-        return [float(y) for y in np.interp(epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked])]
+        return [
+            float(y)
+            for y in np.interp(
+                epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked]
+            )
+        ]
 
     def table(self) -> Grid | None:
         return None
@@ -118,11 +127,22 @@ class LossPair:
         if pair is None:
             return None
         numeric = not pair.discrete
-        x = tuple(float(y) for y in pair.outcomes) if numeric else tuple(float(i) for i in range(len(pair.outcomes)))
+        x = (
+            tuple(float(y) for y in pair.outcomes)
+            if numeric
+            else tuple(float(i) for i in range(len(pair.outcomes)))
+        )
         series = (Series("P", x, pair.under_p), Series("Q", x, pair.under_q))
         ticks = () if numeric else tuple(map(str, pair.outcomes))
         kind = "density" if numeric else "probability"
-        return Figure("Outputs on the two inputs", "output", kind, series, "lines" if numeric else "bars", ticks)
+        return Figure(
+            "Outputs on the two inputs",
+            "output",
+            kind,
+            series,
+            "lines" if numeric else "bars",
+            ticks,
+        )
 
 
 @lru_cache(maxsize=64)

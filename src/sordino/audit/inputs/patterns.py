@@ -41,7 +41,9 @@ def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) ->
     relation = checked_relation(neighbors)
     if callable(relation) or relation == "unchecked":
         hint = f"Pass d1 and d2, or one of {', '.join(map(repr, _MAKERS))} as neighbors=."
-        raise InvalidInput(f"neighbors={show(neighbors)}", "there are no patterns for this relation", hint)
+        raise InvalidInput(
+            f"neighbors={show(neighbors)}", "there are no patterns for this relation", hint
+        )
     size, values = _length(length), _domain(domain)
     one_answer = relation is None and isinstance(values, _Kinds)
     found = _different((_one_answer if one_answer else _MAKERS[relation or "number"])(size, values))
@@ -83,9 +85,15 @@ class _Kinds:
 
 
 def _length(length: Any) -> int:
-    if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length <= _MOST_ROWS:
+    if (
+        isinstance(length, bool)
+        or not isinstance(length, int | np.integer)
+        or not 1 <= length <= _MOST_ROWS
+    ):
         rule = f"length must be a whole number from 1 to {_MOST_ROWS:,}"
-        raise InvalidInput(f"length={show(length)}", rule, "It is how many entries or rows an input has.")
+        raise InvalidInput(
+            f"length={show(length)}", rule, "It is how many entries or rows an input has."
+        )
     return int(length)
 
 
@@ -94,17 +102,31 @@ def _domain(domain: Any) -> _Range | _Kinds:
         return _Range(0.0, 1.0, open_=True)
     if isinstance(domain, tuple) and len(domain) == 2 and all(_is_real(x) for x in domain):
         low, high = (int(x) if isinstance(x, Integral) else float(x) for x in domain)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high and high - low < math.inf):
+        if not (
+            math.isfinite(low) and math.isfinite(high) and low < high and high - low < math.inf
+        ):
             rule = "the ends of a domain must be finite, the first below the second"
-            raise InvalidInput(f"domain={show(domain)}", rule, "Pass (low, high), such as (0, 110).")
+            raise InvalidInput(
+                f"domain={show(domain)}", rule, "Pass (low, high), such as (0, 110)."
+            )
         return _Range(low, high)
-    if isinstance(domain, Sequence | np.ndarray) and not isinstance(domain, str | bytes) and len(domain):
+    if (
+        isinstance(domain, Sequence | np.ndarray)
+        and not isinstance(domain, str | bytes)
+        and len(domain)
+    ):
         rows = read_rows(list(domain))
         if rows is not None and len(set(rows.forms)) == len(domain):
             return _Kinds(tuple(domain))
-        raise InvalidInput(f"domain={show(domain)}", "a domain lists each category once", "Remove the repeated ones.")
+        raise InvalidInput(
+            f"domain={show(domain)}",
+            "a domain lists each category once",
+            "Remove the repeated ones.",
+        )
     hint = 'Pass (low, high), such as (0, 110), or a list, such as ["yes", "no"].'
-    raise InvalidInput(f"domain={show(domain)}", "a domain is a pair of numbers or a list of categories", hint)
+    raise InvalidInput(
+        f"domain={show(domain)}", "a domain is a pair of numbers or a list of categories", hint
+    )
 
 
 def _is_real(value: Any) -> bool:
@@ -114,7 +136,9 @@ def _is_real(value: Any) -> bool:
 def _numbers(relation: str, values: _Range | _Kinds) -> _Range:
     if isinstance(values, _Kinds):
         rule = f"the relation {relation!r} is about numbers"
-        raise InvalidInput(f"domain={show(list(values.values))}", rule, "Pass (low, high), or neighbors='replace'.")
+        raise InvalidInput(
+            f"domain={show(list(values.values))}", rule, "Pass (low, high), or neighbors='replace'."
+        )
     return values
 
 
@@ -154,14 +178,24 @@ def _answers(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
         ("x shape", [1] * rest + [0] * half, [0] * rest + [1] * half),
         ("last above", ones, [*ones[1:], 2]),
         ("last below, the rest above", ones, [*[2] * (size - 1), 0]),
-        ("alternating, all flipped", [i % 2 for i in range(size)], [(i + 1) % 2 for i in range(size)]),
+        (
+            "alternating, all flipped",
+            [i % 2 for i in range(size)],
+            [(i + 1) % 2 for i in range(size)],
+        ),
     ]
     for name, first, second in shapes:
-        yield Pair(name, _array([low + unit * x for x in first]), _array([low + unit * x for x in second]))
+        yield Pair(
+            name, _array([low + unit * x for x in first]), _array([low + unit * x for x in second])
+        )
     if room.open_:
         rising = [10 * i for i in range(size)]
         yield Pair("far apart, all above", _array(rising), _array([x + 1 for x in rising]))
-        yield Pair("far apart, every other above", _array(rising), _array([x + (i + 1) % 2 for i, x in enumerate(rising)]))
+        yield Pair(
+            "far apart, every other above",
+            _array(rising),
+            _array([x + (i + 1) % 2 for i, x in enumerate(rising)]),
+        )
         yield Pair("large, all above", _array([_LARGE] * size), _array([_LARGE + 1] * size))
 
 
@@ -184,7 +218,11 @@ def _histogram(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
         for place, where in ((0, "first"), (size - 1, "last")):
             more = [x + (i == place) for i, x in enumerate(base)]
             if room.open_ or (min(base) >= room.low and max(more) <= room.high):
-                yield Pair(f"{name}, one{' more' if base[place] else ''} in the {where} entry", _array(base), _array(more))
+                yield Pair(
+                    f"{name}, one{' more' if base[place] else ''} in the {where} entry",
+                    _array(base),
+                    _array(more),
+                )
 
 
 def _add_remove(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
@@ -214,9 +252,15 @@ def _added_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, list[
     yield "all at the high end, one more at the low end", [high] * size, low
     yield "spread evenly, one more at the high end", spread, high
     yield "spread evenly, one more at the low end", spread, low
-    yield "at both ends in turn, one more at the high end", [(low, high)[i % 2] for i in range(size)], high
+    yield (
+        "at both ends in turn, one more at the high end",
+        [(low, high)[i % 2] for i in range(size)],
+        high,
+    )
     yield "all in the middle, one more at the high end", [middle] * size, high
-    yield from ((f"spread evenly, one more that is {what}", spread, row) for what, row in _outside(values))
+    yield from (
+        (f"spread evenly, one more that is {what}", spread, row) for what, row in _outside(values)
+    )
 
 
 def _outside(room: _Range) -> list[tuple[str, float]]:
@@ -242,7 +286,11 @@ def _replaced_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, li
         yield f"all {show(last)}, one becomes {show(first)}", [last] * size, first
         yield f"every category, one becomes {show(first)}", each, first
         yield f"every category but {show(last)}, one becomes {show(last)}", known, last
-        yield f"half {show(first)}, one becomes {show(last)}", [last] * (size // 2) + [first] * (size - size // 2), last
+        yield (
+            f"half {show(first)}, one becomes {show(last)}",
+            [last] * (size // 2) + [first] * (size - size // 2),
+            last,
+        )
         return
     low, high, middle, spread = values.low, values.high, values.middle, values.spread(size)
     yield "one row, low or high", [low], high
@@ -250,15 +298,29 @@ def _replaced_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, li
     yield "all at the high end, one moves to the low end", [high] * size, low
     yield "spread evenly, the highest moves to the low end", spread, low
     yield "spread evenly, the lowest moves to the high end", spread[::-1], high
-    yield "half low, half high, one moves up", [high] * (size // 2) + [low] * (size - size // 2), high
-    yield "at both ends in turn, one moves to the middle", [(low, high)[i % 2] for i in range(size)], middle
+    yield (
+        "half low, half high, one moves up",
+        [high] * (size // 2) + [low] * (size - size // 2),
+        high,
+    )
+    yield (
+        "at both ends in turn, one moves to the middle",
+        [(low, high)[i % 2] for i in range(size)],
+        middle,
+    )
     yield "all in the middle, one moves to the high end", [middle] * size, high
     yield "all in the middle, one moves to the low end", [middle] * size, low
-    yield from ((f"spread evenly, one becomes {what}", spread, row) for what, row in _outside(values))
+    yield from (
+        (f"spread evenly, one becomes {what}", spread, row) for what, row in _outside(values)
+    )
 
 
 def _data(rows: list[Any], values: _Range | _Kinds) -> Any:
-    return list(rows) if isinstance(values, _Kinds) else _array(rows, float if not values.whole else None)
+    return (
+        list(rows)
+        if isinstance(values, _Kinds)
+        else _array(rows, float if not values.whole else None)
+    )
 
 
 def _array(numbers: list[Any], kind: type | None = None) -> Any:

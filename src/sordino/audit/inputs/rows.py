@@ -25,7 +25,18 @@ from sordino.engines.duckdb import arrow, csv_records
 from sordino.errors import InvalidInput
 from sordino.query.dataset import Dataset, Source, Table
 
-__all__ = ["ROW", "Owner", "Rows", "column_named", "form", "forms", "owners", "read_rows", "stored_rows", "with_rows"]
+__all__ = [
+    "ROW",
+    "Owner",
+    "Rows",
+    "column_named",
+    "form",
+    "forms",
+    "owners",
+    "read_rows",
+    "stored_rows",
+    "with_rows",
+]
 
 _PLAIN = frozenset({int, str, bytes, type(None)})
 _NAN = ("not a number",)
@@ -98,7 +109,9 @@ def with_rows(table: Table, rows: Any) -> Table:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(rows.column_names)
-        columns = [["" if cell is None else cell for cell in column.to_pylist()] for column in rows.columns]
+        columns = [
+            ["" if cell is None else cell for cell in column.to_pylist()] for column in rows.columns
+        ]
         writer.writerows(zip(*columns, strict=True))
     source = Source("csv", path=path)
     weakref.finalize(source, folder.cleanup)
@@ -122,11 +135,17 @@ def owners(tables: Iterable[Table], frames: Mapping[str, Any]) -> dict[str, list
             frame = frames[table.name]
             if table.via is not None:
                 parent = by_name[table.via.parent]
-                whose = dict(zip(_keys(frames[parent.name], table.via.of_parent), of(parent), strict=True))
-                found[table.name] = [None if key is None else whose.get(key) for key in _keys(frame, table.via.own)]
+                whose = dict(
+                    zip(_keys(frames[parent.name], table.via.of_parent), of(parent), strict=True)
+                )
+                found[table.name] = [
+                    None if key is None else whose.get(key) for key in _keys(frame, table.via.own)
+                ]
             elif table.person is not None:
                 names = _keys(frame, (table.person,))
-                found[table.name] = [None if name is None else (table.persons or "", name) for name in names]
+                found[table.name] = [
+                    None if name is None else (table.persons or "", name) for name in names
+                ]
             else:
                 found[table.name] = [(ROW, (table.name, i)) for i in range(len(frame))]
         return found[table.name]
@@ -190,11 +209,16 @@ def _is(data: Any, module: str, *names: str) -> bool:
 def _table(data: Any) -> dict[str, Any] | None:
     """Name -> cells of an Arrow table, a pandas or a polars frame; a pandas index counts if it has a name."""
     if _is(data, "pyarrow", "Table", "RecordBatch"):
-        return {name: _arrow_cells(data.column(i)) for i, name in enumerate(_unique(data.schema.names))}
+        return {
+            name: _arrow_cells(data.column(i)) for i, name in enumerate(_unique(data.schema.names))
+        }
     if _is(data, "pandas", "DataFrame"):
         named = [name for name in data.index.names if name is not None]
         whole = data.reset_index(level=named) if named else data
-        return {name: whole.iloc[:, i].tolist() for i, name in enumerate(_unique(map(str, whole.columns)))}
+        return {
+            name: whole.iloc[:, i].tolist()
+            for i, name in enumerate(_unique(map(str, whole.columns)))
+        }
     if _is(data, "polars", "DataFrame"):
         return {name: data.get_column(name).to_list() for name in data.columns}
     return None
@@ -211,7 +235,14 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 
 def _arrow_cells(column: Any) -> list[Any]:
-    if column.null_count == 0 and str(column.type) in ("int8", "int16", "int32", "int64", "float", "double"):
+    if column.null_count == 0 and str(column.type) in (
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float",
+        "double",
+    ):
         cells: list[Any] = column.to_numpy().tolist()
         return cells
     listed: list[Any] = column.to_pylist()
@@ -245,7 +276,10 @@ def _persons(dataset: Dataset) -> Rows:
             if owner is not None:
                 records.setdefault(owner, Counter())[name, row] += 1
     # where each row is another person, its place is no name: equal rows are equal persons
-    persons = ((None if owner[0] == ROW else owner, frozenset(held.items())) for owner, held in records.items())
+    persons = (
+        (None if owner[0] == ROW else owner, frozenset(held.items()))
+        for owner, held in records.items()
+    )
     return Rows(tuple(persons), (tuple(declared), frozenset(public)))
 
 
@@ -254,4 +288,7 @@ def _cells(declared: Table, frame: Any) -> list[Hashable]:
     table = _table(frame) or {}
     wanted = {*declared.columns, *declared.identities}
     size = len(next(iter(table.values()), ()))
-    return list(zip(*(forms(table[name]) for name in table if name in wanted), strict=True)) or [()] * size
+    return (
+        list(zip(*(forms(table[name]) for name in table if name in wanted), strict=True))
+        or [()] * size
+    )

@@ -61,9 +61,15 @@ def run(
     share = math.nextafter(1 - float(left_open / len(chosen)), 1)
     start, reports = time.monotonic(), []
     for i, specimen in enumerate(chosen):
-        left = None if seconds is None else max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
+        left = (
+            None
+            if seconds is None
+            else max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
+        )
         inner = None if progress is None else _within(progress, i, len(chosen), specimen.name)
-        reports.append(audited(specimen, confidence=share, samples=samples, seconds=left, progress=inner))
+        reports.append(
+            audited(specimen, confidence=share, samples=samples, seconds=left, progress=inner)
+        )
         if inner is not None:
             inner(1.0, "done")
     expected = tuple(not specimen.broken for specimen in chosen)
@@ -71,7 +77,9 @@ def run(
         ("specimens", f"{len(chosen)}, of which {expected.count(False)} are broken on purpose"),
         ("confidence", f"{confidence:g} for all together, {share:.6g} each"),
     )
-    return Dossier("The zoo of mechanisms with known truth", tuple(reports), facts, _notes(chosen), expected)
+    return Dossier(
+        "The zoo of mechanisms with known truth", tuple(reports), facts, _notes(chosen), expected
+    )
 
 
 def audited(
@@ -83,14 +91,22 @@ def audited(
     progress: Progress | None = None,
 ) -> Report:
     """What an audit of its kind says of one specimen."""
-    claim: dict[str, Any] = {"epsilon": specimen.epsilon, "delta": specimen.delta, "name": specimen.name}
+    claim: dict[str, Any] = {
+        "epsilon": specimen.epsilon,
+        "delta": specimen.delta,
+        "name": specimen.name,
+    }
     if specimen.method == "black box":
         return black_box(
             specimen.mechanism, *(specimen.pair or ()), **claim, samples=samples or specimen.samples, confidence=confidence,
             neighbors=specimen.neighbors, length=specimen.length, domain=specimen.domain, seconds=seconds, progress=progress,
         )  # fmt: skip
     if specimen.pair is None:
-        raise InvalidInput(specimen.name, f"an audit by {specimen.method} needs two inputs", "Give the specimen a pair.")
+        raise InvalidInput(
+            specimen.name,
+            f"an audit by {specimen.method} needs two inputs",
+            "Give the specimen a pair.",
+        )
     first, second = specimen.pair
     if specimen.method == "exact law":
         return exact(law(specimen.mechanism, first), law(specimen.mechanism, second), **claim)
@@ -103,10 +119,18 @@ def _chosen(names: Iterable[str] | str | None) -> tuple[Specimen, ...]:
     for name in wanted:
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.4)
-            hint = f"Did you mean {close[0]!r}?" if close else f"The first of them is {next(iter(known))!r}."
+            hint = (
+                f"Did you mean {close[0]!r}?"
+                if close
+                else f"The first of them is {next(iter(known))!r}."
+            )
             raise InvalidInput(show(name), f"it is none of the {len(known)} names in the zoo", hint)
     if not wanted:
-        raise InvalidInput("no names", "there must be something to audit", "Leave names out to audit the whole zoo.")
+        raise InvalidInput(
+            "no names",
+            "there must be something to audit",
+            "Leave names out to audit the whole zoo.",
+        )
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
@@ -116,4 +140,6 @@ def _within(progress: Progress, place: int, count: int, name: str) -> Progress:
 
 
 def _notes(chosen: Iterable[Specimen]) -> tuple[str, ...]:
-    return tuple(f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen)
+    return tuple(
+        f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen
+    )

@@ -57,7 +57,15 @@ def our_drawn_place(data: Any) -> int:
     return draw([1] * scores.size, (scores.max() - scores).tolist(), Fraction(1, 2), bits.source())
 
 
-def above(data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int | None = None) -> Flags:
+def above(
+    data: Any,
+    size: int,
+    *,
+    threshold: float,
+    limit_scale: float,
+    scale: float,
+    most: int | None = None,
+) -> Flags:
     """One noisy threshold for all; after `most` answers above it nothing more is said. A scale of 0 is no noise."""
     exact = np.asarray(data, float)
     noisy = _with_noise(data, size, "laplace", scale) if scale else exact
@@ -66,7 +74,9 @@ def above(data: Any, size: int, *, threshold: float, limit_scale: float, scale: 
     return np.where(_reached(found, most), found, np.int8(-1))
 
 
-def refreshed(data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int) -> Flags:
+def refreshed(
+    data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int
+) -> Flags:
     """A new noisy threshold after each answer above."""
     noisy = _with_noise(data, size, "laplace", scale)
     limits = threshold + noise.laplace(limit_scale, (size, most))
@@ -79,7 +89,9 @@ def refreshed(data: Any, size: int, *, threshold: float, limit_scale: float, sca
     return found
 
 
-def compared_values(data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int) -> Floats:
+def compared_values(
+    data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int
+) -> Floats:
     """As `above`, but with the noisy value that was compared."""
     noisy = _with_noise(data, size, "laplace", scale)
     found = noisy >= threshold + noise.laplace(limit_scale, (size, 1))
@@ -95,9 +107,13 @@ def fresh_values(data: Any, size: int, *, threshold: float, epsilon: float, most
     return np.where(_reached(found, most), np.where(found, values, BELOW), UNREACHED)
 
 
-def values_and_flags(data: Any, size: int, *, limit_scales: tuple[float, float], scales: tuple[float, float]) -> Floats:
+def values_and_flags(
+    data: Any, size: int, *, limit_scales: tuple[float, float], scales: tuple[float, float]
+) -> Floats:
     """Algorithms 3 and 4 of the sparse vector technique, side by side."""
-    values = compared_values(data, size, threshold=1, limit_scale=limit_scales[0], scale=scales[0], most=2)
+    values = compared_values(
+        data, size, threshold=1, limit_scale=limit_scales[0], scale=scales[0], most=2
+    )
     flags = above(data, size, threshold=1, limit_scale=limit_scales[1], scale=scales[1], most=2)
     return np.concatenate((values, flags), axis=1)
 
@@ -119,7 +135,9 @@ def tail(delta: float) -> float:
     return math.log(1 / (2 * delta))
 
 
-def thresholded(data: Any, size: int, *, tail_of: float, group: int = 1, law: str = "laplace", scale: float = 1) -> Any:
+def thresholded(
+    data: Any, size: int, *, tail_of: float, group: int = 1, law: str = "laplace", scale: float = 1
+) -> Any:
     """The noisy count if it is above what a `group` exceeds with probability `tail_of`, else 0; no one is never shown."""
     noisy = data + getattr(noise, law)(scale, size)
     return np.where((noisy > group + tail(tail_of)) & (data > 0), noisy, 0.0)
@@ -134,7 +152,9 @@ def let_through(data: Any, size: int) -> Any:
 def kinds_by_count(data: Any) -> str:
     """The kinds found, in the order of their noisy counts."""
     counts = Counter(data)
-    noisy = dict(zip(counts, np.array([*counts.values()]) + noise.laplace(1, len(counts)), strict=True))
+    noisy = dict(
+        zip(counts, np.array([*counts.values()]) + noise.laplace(1, len(counts)), strict=True)
+    )
     return " ".join(sorted(noisy, key=noisy.__getitem__))
 
 

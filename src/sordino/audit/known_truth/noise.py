@@ -14,7 +14,17 @@ from scipy.special import ndtri
 
 from sordino.mechanisms import bits
 
-__all__ = ["GRID", "Floats", "Shape", "exponential", "gaussian", "geometric", "laplace", "on_grid", "uniform"]
+__all__ = [
+    "GRID",
+    "Floats",
+    "Shape",
+    "exponential",
+    "gaussian",
+    "geometric",
+    "laplace",
+    "on_grid",
+    "uniform",
+]
 
 Floats = npt.NDArray[np.float64]
 Shape = int | tuple[int, ...]
@@ -62,7 +72,9 @@ def gaussian(scale: float, shape: Shape) -> Floats:
 def geometric(alpha: float, shape: Shape) -> Floats:
     """Whole numbers k with probability proportional to alpha^|k|, as the difference of two geometric numbers."""
     rate = 1 / np.log(alpha)
-    first, second = (_drawn(shape, lambda words: np.floor(np.log(_unit(words)) * rate)) for _ in range(2))
+    first, second = (
+        _drawn(shape, lambda words: np.floor(np.log(_unit(words)) * rate)) for _ in range(2)
+    )
     return first - second
 
 

@@ -84,7 +84,14 @@ def visits(costs: list[int]) -> Dataset:
 
 
 def query(
-    data: Any, size: int, *, sql: str, column: str, mechanism: Any = None, copies: int = 500, keys: bool = False
+    data: Any,
+    size: int,
+    *,
+    sql: str,
+    column: str,
+    mechanism: Any = None,
+    copies: int = 500,
+    keys: bool = False,
 ) -> Floats:
     """A query as a mechanism of rows; one row of numbers for each copy, a ward that is not found being -1000."""
     plan, exacts = asked(sql, tuple(map(tuple, data)), copies, mechanism)
@@ -92,7 +99,9 @@ def query(
     for _ in range(math.ceil(size / copies)):
         answer = release(exacts, plan, None).to_arrow().to_pydict()
         numbers = np.array(answer[column], float)
-        made.append(_by_copy(answer["city"], numbers, copies) if keys else numbers.reshape(copies, -1))
+        made.append(
+            _by_copy(answer["city"], numbers, copies) if keys else numbers.reshape(copies, -1)
+        )
     return np.concatenate(made)[:size]
 
 
@@ -105,12 +114,16 @@ def _by_copy(cities: list[str], numbers: Floats, copies: int) -> Floats:
 
 
 @cache
-def asked(sql: str, rows: tuple[tuple[str, int], ...], copies: int, mechanism: Any) -> tuple[Plan, list[Exact]]:
+def asked(
+    sql: str, rows: tuple[tuple[str, int], ...], copies: int, mechanism: Any
+) -> tuple[Plan, list[Exact]]:
     """The plan, and the exact sums over all copies of the rows."""
     import pyarrow as pa
 
     names = ("copy", "ward", "cost", "city")
-    cells = [(copy, ward, cost, f"{copy:03} {ward}") for copy in range(copies) for ward, cost in rows]
+    cells = [
+        (copy, ward, cost, f"{copy:03} {ward}") for copy in range(copies) for ward, cost in rows
+    ]
     table = pa.table(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
     columns: dict[str, Any] = {
         "copy": {"type": "int", "min": 0, "max": copies - 1},
@@ -120,6 +133,8 @@ def asked(sql: str, rows: tuple[tuple[str, int], ...], copies: int, mechanism: A
     }
     data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
     meter = TwoMeterFilter(Budget(1, _DELTA), data.reserved_delta or Fraction(0))
-    plan = make_plan(parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20), meter)
+    plan = make_plan(
+        parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20), meter
+    )
     with closing(DuckDB(data.tables.values(), threads=1)) as engine:
         return plan, [engine.run(statement) for statement in plan.statements]

@@ -32,14 +32,18 @@ def _calibrated(categories: int) -> RandomizedResponse:
     return RandomizedResponse.calibrated(epsilon=1, categories=categories)
 
 
-def kept(data: Any, size: int, *, keep: float, kinds: int, times: int | None = None) -> npt.NDArray[np.int64]:
+def kept(
+    data: Any, size: int, *, keep: float, kinds: int, times: int | None = None
+) -> npt.NDArray[np.int64]:
     """The true answer with probability `keep`, else another one; several times if so."""
     shape = (size,) if times is None else (size, times)
     other = np.ceil(noise.uniform(shape) * (kinds - 1)).astype(np.int64)
     return np.where(noise.uniform(shape) <= keep, int(data), (int(data) + other) % kinds)
 
 
-def bloom_filter(data: str, size: int, *, f: float, p: float = 0.0, q: float = 1.0) -> npt.NDArray[np.int8]:
+def bloom_filter(
+    data: str, size: int, *, f: float, p: float = 0.0, q: float = 1.0
+) -> npt.NDArray[np.int8]:
     """RAPPOR: bits are redrawn at random with probability f; then each is sent as 1 with probability q or p."""
     bits = np.zeros(20, bool)
     bits[list(SET_BITS[data])] = True

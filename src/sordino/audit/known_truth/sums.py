@@ -26,7 +26,9 @@ __all__ = ["STATISTICS"]
 _BITS = 10
 
 
-def noisy(data: Any, size: int, *, statistic: str = "value", law: str = "laplace", **options: Any) -> Floats:
+def noisy(
+    data: Any, size: int, *, statistic: str = "value", law: str = "laplace", **options: Any
+) -> Floats:
     """A statistic of the data, each of its numbers with its own noise; the law's parameter is `scale` or `alpha`."""
     width = options.pop("scale", None) or options.pop("alpha")
     exact: Floats = np.asarray(STATISTICS[statistic](data, **options), float)
@@ -41,7 +43,11 @@ def ours(data: Any, size: int, *, law: str, **calibration: Any) -> Any:
 
 @cache
 def _calibrated(law: str, **calibration: Any) -> Additive:
-    return Laplace.calibrated(**calibration) if law == "laplace" else Gaussian.calibrated(**calibration)
+    return (
+        Laplace.calibrated(**calibration)
+        if law == "laplace"
+        else Gaussian.calibrated(**calibration)
+    )
 
 
 def value(data: Any) -> Any:
@@ -183,7 +189,9 @@ def with_bounds_from_data(data: Any, size: int) -> Floats:
     return np.asarray(float(rows.sum()) + noise.laplace(float(np.abs(rows).max()), size))
 
 
-def with_bounds_if_any(data: Any, size: int, *, bounds: tuple[float, float] | None = None) -> Floats:
+def with_bounds_if_any(
+    data: Any, size: int, *, bounds: tuple[float, float] | None = None
+) -> Floats:
     """Noise for the bounds; without bounds there is nothing to scale it by."""
     total = np.full(size, float(np.sum(data)))
     return total if bounds is None else total + noise.laplace(max(map(abs, bounds)), size)

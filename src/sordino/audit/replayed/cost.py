@@ -51,7 +51,11 @@ class Cost:
         lower, upper = 0.0 if self.lumped and delta else self._exact(delta).lower, math.inf
         if self.delta <= delta < 1:
             rest = self._exact(delta - self.delta).upper
-            upper = math.inf if math.isinf(rest) else float_upper(Fraction(max(0.0, rest)) + self.epsilon)
+            upper = (
+                math.inf
+                if math.isinf(rest)
+                else float_upper(Fraction(max(0.0, rest)) + self.epsilon)
+            )
         return Bracket(lower, upper)
 
     def _exact(self, delta: Fraction) -> Bracket:
@@ -70,8 +74,13 @@ class Cost:
         """The sum of the largest losses, rounded down."""
         if any(math.isinf(loss.maximum()) for loss, _ in self.losses):
             return math.inf
-        parts = (loss.shift if isinstance(loss, LaplaceLoss) else Fraction(loss.maximum()) for loss, _ in self.losses)
-        whole = sum((part * count for part, (_, count) in zip(parts, self.losses, strict=True)), Fraction(0))
+        parts = (
+            loss.shift if isinstance(loss, LaplaceLoss) else Fraction(loss.maximum())
+            for loss, _ in self.losses
+        )
+        whole = sum(
+            (part * count for part, (_, count) in zip(parts, self.losses, strict=True)), Fraction(0)
+        )
         exact = all(isinstance(loss, LaplaceLoss) for loss, _ in self.losses)
         return float_lower(whole if exact else whole * (1 - Fraction(1, 2**40)))
 
@@ -102,7 +111,11 @@ class Cost:
 
     @staticmethod
     def _word(loss: Loss) -> str:
-        return f"mu {loss.mu():.4g}" if isinstance(loss, GaussianLoss) else f"epsilon {loss.maximum():.4g}"
+        return (
+            f"mu {loss.mu():.4g}"
+            if isinstance(loss, GaussianLoss)
+            else f"epsilon {loss.maximum():.4g}"
+        )
 
 
 NO_COST = Cost()

@@ -45,7 +45,13 @@ class Moved:
     @property
     def tightness(self) -> float:
         """1 where the bound is reached; above 1 it is broken."""
-        return float(Fraction(self.observed) / self.declared) if self.declared else math.inf if self.observed else 0.0
+        return (
+            float(Fraction(self.observed) / self.declared)
+            if self.declared
+            else math.inf
+            if self.observed
+            else 0.0
+        )
 
     @property
     def broken(self) -> bool:
@@ -56,16 +62,24 @@ class Moved:
 def exactly(groups: Groups) -> Exactly:
     """The sums of exact groups by key."""
     vectors = {
-        name: {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)}
+        name: {
+            k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)
+        }
         for name, own in groups.vectors.items()
     }
     cells = {
         name: {
-            k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)
+            k: dict(zip(v.tolist(), w.tolist(), strict=True))
+            for k, (v, w) in zip(groups.keys, own, strict=True)
+            if len(v)
         }
         for name, own in groups.cells.items()
     }
-    found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
+    found = (
+        None
+        if groups.found is None
+        else dict(zip(groups.keys, map(int, groups.found), strict=True))
+    )
     return Exactly(vectors, cells, found, None if groups.beyond is None else tuple(groups.beyond))
 
 

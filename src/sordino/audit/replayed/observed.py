@@ -95,11 +95,15 @@ def _bounded(epsilon: Fraction) -> Cost:
     return Cost(epsilon=epsilon, charge=Charge(epsilon, mu_squared, rho))
 
 
-def call_distances(known: Call, call: Call, declared: Fraction | None = None) -> tuple[Distance, ...]:
+def call_distances(
+    known: Call, call: Call, declared: Fraction | None = None
+) -> tuple[Distance, ...]:
     """How far the inputs of one call on two data are apart, in the norm of its mechanism."""
     mechanism = known.mechanism
     if isinstance(mechanism, Plan):
-        return tuple(map(plan_distance, moved(mechanism, exactly(known.value), exactly(call.value))))
+        return tuple(
+            map(plan_distance, moved(mechanism, exactly(known.value), exactly(call.value)))
+        )
     if isinstance(mechanism, PublicChance):
         return ()
     limit = _limit(mechanism) if declared is None else declared
@@ -119,7 +123,9 @@ def call_cost(known: Call, call: Call) -> Cost:
         case PublicChance():
             return NO_COST
         case Laplace():
-            return _laplace(mechanism, [d * mechanism.step for d in _steps_apart(known.value, call.value)])
+            return _laplace(
+                mechanism, [d * mechanism.step for d in _steps_apart(known.value, call.value)]
+            )
     return _price(mechanism, _apart(mechanism, known.value, call.value)[1])
 
 
@@ -127,7 +133,9 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
     """What a call costs if its inputs are as far apart as declared; None where nothing is declared."""
     match call.mechanism:
         case Plan() as plan:
-            cost = sum((_of(release.loss) for release in plan.sums if release.loss is not None), NO_COST)
+            cost = sum(
+                (_of(release.loss) for release in plan.sums if release.loss is not None), NO_COST
+            )
             cost = sum((_bounded(drawn.epsilon) for drawn in plan.drawn), cost)
             selected = None if plan.selection is None else plan.selection.mechanism
             return cost if selected is None else cost + _selection(selected)
@@ -160,7 +168,9 @@ def _apart(mechanism: Any, one: Any, other: Any) -> tuple[str, Fraction]:
         case NoisyMax() | AboveThreshold():
             return "linf", _scores_apart(mechanism, one, other)
         case ScaledGaussian():
-            return "l2", root_upper(mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object)))
+            return "l2", root_upper(
+                mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object))
+            )
     steps = _steps_apart(one, other)
     match mechanism:
         case _ if isinstance(mechanism, _BY_PERSON):
@@ -210,12 +220,21 @@ def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
     a, b = exactly(one), exactly(other)
     cost = NO_COST
     for release in plan.sums:
-        mechanism, steps = release.mechanism, _vectors_apart(a.vectors[release.name], b.vectors[release.name])
+        mechanism, steps = (
+            release.mechanism,
+            _vectors_apart(a.vectors[release.name], b.vectors[release.name]),
+        )
         if mechanism is not None:
-            cost += _laplace(mechanism, steps) if isinstance(mechanism, Laplace) else _gaussian(mechanism, steps)
+            cost += (
+                _laplace(mechanism, steps)
+                if isinstance(mechanism, Laplace)
+                else _gaussian(mechanism, steps)
+            )
     for drawn in plan.drawn:
         if not drawn.public:
-            cost += _bounded(drawn.epsilon * weight_moved(a.cells[drawn.name], b.cells[drawn.name]) / drawn.moved)
+            cost += _bounded(
+                drawn.epsilon * weight_moved(a.cells[drawn.name], b.cells[drawn.name]) / drawn.moved
+            )
     selection = None if plan.selection is None else plan.selection.mechanism
     return cost + _selection(selection) if selection is not None and any(keys_moved(a, b)) else cost
 
@@ -228,7 +247,9 @@ def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
     whole = LaplaceLoss(sum((shift * count for shift, count in shifts.items()), Fraction(0)))
     if len(shifts) > _MOST_DIFFERENT:
         return Cost(((whole, 1),), charge=_charge(whole), lumped=True)
-    return Cost(tuple((LaplaceLoss(shift), count) for shift, count in shifts.items()), charge=_charge(whole))
+    return Cost(
+        tuple((LaplaceLoss(shift), count) for shift, count in shifts.items()), charge=_charge(whole)
+    )
 
 
 def _gaussian(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
@@ -255,7 +276,10 @@ def _steps_apart(one: Any, other: Any) -> list[Fraction]:
 
 
 def _weights_apart(one: Any, other: Any) -> Fraction:
-    a, b = (Counter(dict(zip(map(int, cells), map(int, weights), strict=True))) for cells, weights in (one, other))
+    a, b = (
+        Counter(dict(zip(map(int, cells), map(int, weights), strict=True)))
+        for cells, weights in (one, other)
+    )
     return Fraction(sum(abs(a[cell] - b[cell]) for cell in a.keys() | b.keys()))
 
 
@@ -263,7 +287,11 @@ def _vectors_apart(a: dict[Any, Any], b: dict[Any, Any]) -> list[Fraction]:
     width = max(map(len, (*a.values(), *b.values())), default=0)
     none = (0,) * width
     keys = a.keys() | b.keys()
-    return [Fraction(abs(x - y)) for k in keys for x, y in zip(a.get(k, none), b.get(k, none), strict=True)]
+    return [
+        Fraction(abs(x - y))
+        for k in keys
+        for x, y in zip(a.get(k, none), b.get(k, none), strict=True)
+    ]
 
 
 def root_upper(square: Fraction) -> Fraction:
@@ -279,7 +307,9 @@ def distance_cells(distance: Distance) -> tuple[str, str, str]:
     declared, share = "not declared", ""
     if distance.declared is not None:
         declared = readable(distance.declared)
-        share = f"{float(distance.observed / distance.declared):.1%}" if distance.declared else "0.0%"
+        share = (
+            f"{float(distance.observed / distance.declared):.1%}" if distance.declared else "0.0%"
+        )
         share = "over 100%" if distance.broken else share
     return f"{readable(distance.observed)} ({norm_name(distance.norm)})", declared, share
 
@@ -292,7 +322,11 @@ def norm_name(norm: str) -> str:
 def cost_range(found: Bracket) -> str:
     """Between which epsilons a cost lies; one number where that is known."""
     if math.isinf(found.upper):
-        return "more than any epsilon" if math.isinf(found.lower) else f"at least epsilon {found.lower:.6g}"
+        return (
+            "more than any epsilon"
+            if math.isinf(found.lower)
+            else f"at least epsilon {found.lower:.6g}"
+        )
     if found.upper - found.lower <= 2e-3 * found.upper:
         return f"epsilon {found.upper:.6g}"
     return f"between epsilon {found.lower:.6g} and {found.upper:.6g}"

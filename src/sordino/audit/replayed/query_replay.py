@@ -54,7 +54,11 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
 
     A person is left out, or replaced, in every table of the same persons.
     """
-    same = [t for t in dataset.tables.values() if t is table or (t.persons is not None and t.persons == table.persons)]
+    same = [
+        t
+        for t in dataset.tables.values()
+        if t is table or (t.persons is not None and t.persons == table.persons)
+    ]
     frames = {t.name: stored_rows(t) for t in same}
     places: dict[str, dict[Owner, list[int]]] = {t.name: defaultdict(list) for t in same}
     for name, whose in owners(same, frames).items():
@@ -65,7 +69,11 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
     members = []
     for person in chosen:
         own = places[table.name]
-        who = f"a person with {_count(len(own[person]))}" if table.has_persons else f"row {own[person][0] + 1}"
+        who = (
+            f"a person with {_count(len(own[person]))}"
+            if table.has_persons
+            else f"row {own[person][0] + 1}"
+        )
         donor = None
         if table.neighbors is Neighbors.REPLACE:
             order = list(own)
@@ -79,11 +87,20 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
         }
         label = f"without {who}" if donor is None else f"with {who} replaced"
         tables = {**dataset.tables, **changed}
-        members.append((label, Dataset(tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta)))
+        members.append(
+            (
+                label,
+                Dataset(
+                    tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta
+                ),
+            )
+        )
     return Neighbourhood(len(places[table.name]), tuple(members))
 
 
-def _without(table: Table, frame: Any, places: Mapping[Owner, list[int]], person: Owner, donor: Owner | None) -> Any:
+def _without(
+    table: Table, frame: Any, places: Mapping[Owner, list[int]], person: Owner, donor: Owner | None
+) -> Any:
     """The rows without those of a person; with a donor, the person has rows like the donor's instead.
 
     Columns that name rows stay the person's own. A row without them cannot be made up, so that a person who has fewer rows
@@ -140,7 +157,10 @@ def replay_query(
     """The report on a query; without `other`, on neighbours of `one` that leave persons out."""
     for dataset in (one,) if other is None else (one, other):
         if not isinstance(dataset, Dataset):
-            rule, hint = "a query is replayed on Datasets", "Pass Dataset(table, unit=..., columns=...)."
+            rule, hint = (
+                "a query is replayed on Datasets",
+                "Pass Dataset(table, unit=..., columns=...).",
+            )
             raise InvalidInput(f"a {type(dataset).__name__}", rule, hint)
     query = parse(what) if isinstance(what, str) else what
     cost = Offer.offered(**offer)
@@ -218,7 +238,9 @@ class _Audit:
         tables = list(dataset.tables.values())
         try:
             with contextlib.closing(opener_of(tables)(tables)) as engine:
-                return exact_groups(self.plan, [engine.run(statement) for statement in self.plan.statements]), None
+                return exact_groups(
+                    self.plan, [engine.run(statement) for statement in self.plan.statements]
+                ), None
         except (EngineFailed, InvalidDeclaration) as error:
             return None, error
 
@@ -230,10 +252,16 @@ class _Audit:
             ("its charge", self.plan.charge, again.charge),
         ):
             if ours != own:
-                return _Compared(label, f"{what} is not the same on D and {label}, so it was made from data")
+                return _Compared(
+                    label, f"{what} is not the same on D and {label}, so it was made from data"
+                )
         if not self.plan.private_keys and groups.keys != theirs.keys:
             return _Compared(label, "the keys are public, and not the same on both")
-        difference = self._public(groups, theirs) or self._frozen(groups, theirs) or self._frozen(theirs, groups)
+        difference = (
+            self._public(groups, theirs)
+            or self._frozen(groups, theirs)
+            or self._frozen(theirs, groups)
+        )
         distances = moved(self.plan, exactly(groups), exactly(theirs))
         return _Compared(label, difference, tuple(distances), plan_cost(self.plan, groups, theirs))
 
@@ -249,7 +277,9 @@ class _Audit:
         """The answers of both with the noisy numbers of one must be the same bytes."""
         for _ in range(self.tapes):
             noisy = noisy_groups(groups, self.plan)
-            ours, own = (finished(noisy, exact.public, self.plan).to_json() for exact in (groups, theirs))
+            ours, own = (
+                finished(noisy, exact.public, self.plan).to_json() for exact in (groups, theirs)
+            )
             if ours != own:
                 return "with the same noise the answers differ"
         return None
@@ -266,7 +296,9 @@ class _Audit:
                 cost = cost_range(one.cost.epsilon_bounds(price.delta))
                 said = f"{one.label}: the answer costs {cost}, and its price is {readable(price.epsilon)}"
                 verdict = Verdict.VIOLATED if within is False else Verdict.UNDECIDED
-                return self._made(verdict, sentence(said), found, relation, said if within is False else "")
+                return self._made(
+                    verdict, sentence(said), found, relation, said if within is False else ""
+                )
         summary = "Plan, SQL, charge and answer are the same, and the exact sums no further apart than the plan declares."
         return self._made(Verdict.HOLDS, summary, found, relation)
 
@@ -274,12 +306,25 @@ class _Audit:
         """The report where there is nothing to compare."""
         return self._made(Verdict.UNDECIDED, sentence(why), [], relation)
 
-    def _made(self, verdict: Verdict, summary: str, found: list[_Compared], relation: str, witness: str = "") -> Report:
+    def _made(
+        self,
+        verdict: Verdict,
+        summary: str,
+        found: list[_Compared],
+        relation: str,
+        witness: str = "",
+    ) -> Report:
         price = self.plan.price
-        facts = [("neighbours compared", str(len(found))), ("tapes", f"{self.tapes} for each, in both directions")]
+        facts = [
+            ("neighbours compared", str(len(found))),
+            ("tapes", f"{self.tapes} for each, in both directions"),
+        ]
         costs = {one.cost for one in found if one.cost is not None}
         if costs:
-            worst = max((cost.epsilon_bounds(price.delta) for cost in costs), key=lambda bracket: bracket.upper)
+            worst = max(
+                (cost.epsilon_bounds(price.delta) for cost in costs),
+                key=lambda bracket: bracket.upper,
+            )
             facts.append(("epsilon observed, at worst", cost_range(worst)))
         pair = ("D", found[-1].label) if found else None
         return Report(
@@ -309,6 +354,12 @@ def _grid(found: list[_Compared]) -> Grid:
     rows = []
     for distance, label in worst.values():
         name, _, norm = distance.norm.rpartition(" ")
-        apart, declared, share = distance_cells(Distance(norm, distance.observed, distance.declared, distance.broken))
+        apart, declared, share = distance_cells(
+            Distance(norm, distance.observed, distance.declared, distance.broken)
+        )
         rows.append((name, apart, declared, share, label))
-    return Grid("Exact sums, largest distances", ("part", "distance", "declared", "share", "from D to"), tuple(rows))
+    return Grid(
+        "Exact sums, largest distances",
+        ("part", "distance", "declared", "share", "from D to"),
+        tuple(rows),
+    )

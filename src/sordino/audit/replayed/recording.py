@@ -81,7 +81,11 @@ class Call:
                 return f"{len(self.value)} weights"
             case np.ndarray():
                 truth = " of truth values" if self.value.dtype == bool else ""
-                size = _numbers(self.value.size) if self.value.ndim == 1 else f"shape {self.value.shape}"
+                size = (
+                    _numbers(self.value.size)
+                    if self.value.ndim == 1
+                    else f"shape {self.value.shape}"
+                )
                 return f"an array of {size}{truth}"
             case Groups():
                 return "a table"
@@ -175,7 +179,9 @@ class _Recorder:
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:
         kept = _kept(value)
         output = draw()
-        self.calls.append(Call(mechanism, operation, kept, _kept(output), self.lives.number(mechanism)))
+        self.calls.append(
+            Call(mechanism, operation, kept, _kept(output), self.lives.number(mechanism))
+        )
         return output
 
 
@@ -190,7 +196,9 @@ class _Replayer:
 
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:  # noqa: ARG002
         if self.difference is None:
-            self._compare(Call(mechanism, operation, _kept(value), None, self.lives.number(mechanism)))
+            self._compare(
+                Call(mechanism, operation, _kept(value), None, self.lives.number(mechanism))
+            )
         if self.difference is not None:
             raise _Ended
         return _kept(self.record.calls[len(self.calls) - 1].output)
@@ -198,7 +206,11 @@ class _Replayer:
     def _compare(self, call: Call) -> None:
         number = len(self.calls) + 1
         if number > len(self.record.calls):
-            raised = f" and raises {self.record.result}" if isinstance(self.record.result, Raised) else ""
+            raised = (
+                f" and raises {self.record.result}"
+                if isinstance(self.record.result, Raised)
+                else ""
+            )
             past = f"{self.on} makes {_calls(len(self.record.calls))}{raised}"
             self.difference = f"call {number}: on {self.now} it is {call}, but {past}"
             return
@@ -206,9 +218,15 @@ class _Replayer:
         if (call.operation, call.subject) != (known.operation, known.subject):
             self.difference = f"call {number}: on {self.on} it is {known}, on {self.now} {call}{_why(known, call)}"
         elif call.form != known.form:
-            what = "the number of keys" if call.operation == "select" else "the size of what is released"
+            what = (
+                "the number of keys"
+                if call.operation == "select"
+                else "the size of what is released"
+            )
             why = f"{what} depends on the data"
-            self.difference = f"call {number}: on {self.on} it is {known}, on {self.now} of {call.form} ({why})"
+            self.difference = (
+                f"call {number}: on {self.on} it is {known}, on {self.now} of {call.form} ({why})"
+            )
             self.unaligned = call.operation == "select"
         else:
             self.calls.append(call)
@@ -223,7 +241,10 @@ def _why(known: Call, call: Call) -> str:
         parts = ("plan", "SQL", "charge", "epsilon", "delta")
         pairs = zip(parts, known.subject, call.subject, strict=True)
         return f" (the {next(part for part, a, b in pairs if a != b)} depends on the data)"
-    if type(known.mechanism) is not type(call.mechanism) or (known.operation, known.life) != (call.operation, call.life):
+    if type(known.mechanism) is not type(call.mechanism) or (known.operation, known.life) != (
+        call.operation,
+        call.life,
+    ):
         return " (which mechanism is called depends on the data)"
     if isinstance(known.mechanism, AboveThreshold):
         return " (a parameter depends on the data)"
@@ -246,7 +267,9 @@ def record(function: Callable[[Any], Any], data: Any) -> Record:
     return Record(tuple(recorder.calls), result)
 
 
-def replay_on(function: Callable[[Any], Any], data: Any, known: Record, sides: Sides = ("D", "D'")) -> Outcome:
+def replay_on(
+    function: Callable[[Any], Any], data: Any, known: Record, sides: Sides = ("D", "D'")
+) -> Outcome:
     """Run the function on data with the outputs of a record; calls, results and errors must be those of the record."""
     replayer = _Replayer(known, sides)
     result: Any = None
@@ -256,7 +279,9 @@ def replay_on(function: Callable[[Any], Any], data: Any, known: Record, sides: S
     if found is None:
         found = _endings(known, len(replayer.calls), result, sides)
     selects = any(call.operation == "select" for call in known.calls)
-    return Outcome(tuple(replayer.calls), found, replayer.unaligned or (found is not None and selects))
+    return Outcome(
+        tuple(replayer.calls), found, replayer.unaligned or (found is not None and selects)
+    )
 
 
 def _endings(known: Record, made: int, result: Any, sides: Sides) -> str | None:

@@ -35,9 +35,7 @@ from sordino.query.tree import Query
 
 __all__ = ["MISSING", "Claim", "replay", "replay_function"]
 
-_OWN_NOISE = (
-    "Audit it as a black box with so.audit, or let all its randomness come from Sordino's mechanisms, in one thread."
-)
+_OWN_NOISE = "Audit it as a black box with so.audit, or let all its randomness come from Sordino's mechanisms, in one thread."
 _ALIKE = "Nothing but the exact values differs, and these no further than declared"
 _BOUNDS = "Of some calls only upper bounds are known (replay.md): the claim is neither refuted nor supported."
 
@@ -118,7 +116,10 @@ class _Audit:
             return self._undecided(checked.problem)
         runs: list[_Run] = []
         for _ in range(self.tapes):
-            for sides, data, other in ((("D", "D'"), self.d1, self.d2), (("D'", "D"), self.d2, self.d1)):
+            for sides, data, other in (
+                (("D", "D'"), self.d1, self.d2),
+                (("D'", "D"), self.d2, self.d1),
+            ):
                 try:
                     runs.append(self._run(sides, data, other))
                 except Opaque as kind:
@@ -135,7 +136,9 @@ class _Audit:
         again = replay_on(self.function, data, known, (sides[0], f"{sides[0]} again"))
         if again.difference is not None:
             what = f"Run again on {sides[0]} with the same noise it is not the same: {again.difference}."
-            return _Run(sides, known, trouble=f"{what} It has randomness or state of its own. {_OWN_NOISE}")
+            return _Run(
+                sides, known, trouble=f"{what} It has randomness or state of its own. {_OWN_NOISE}"
+            )
         found = replay_on(self.function, other, known, sides)
         if found.unaligned:
             what = f"{found.difference}. Which key is which on the two inputs cannot be told."
@@ -146,17 +149,31 @@ class _Audit:
 
     def _seen(self, number: int, known: Call, call: Call) -> _Seen:
         limit = self.limit(number - 1)
-        return _Seen(number, known, call_distances(known, call, limit), call_cost(known, call), declared_cost(known, limit))
+        return _Seen(
+            number,
+            known,
+            call_distances(known, call, limit),
+            call_cost(known, call),
+            declared_cost(known, limit),
+        )
 
     def _judged(self, runs: list[_Run]) -> Report:
         last = runs[-1]
         witness = last.difference or last.broken
         if witness is not None:
-            kind = "" if last.difference else " A person moves the values further than the noise is made for."
+            kind = (
+                ""
+                if last.difference
+                else " A person moves the values further than the noise is made for."
+            )
             return self._made(Verdict.VIOLATED, f"{sentence(witness)}{kind}", runs, last, witness)
         if all(isinstance(run.record.result, Raised) for run in runs):
-            return self._undecided(f"it raises {last.record.result} on both inputs, so that there is no answer", runs)
-        costs: dict[Cost, Bracket] = {run.cost: run.cost.epsilon_bounds(self.claim.delta) for run in runs}
+            return self._undecided(
+                f"it raises {last.record.result} on both inputs, so that there is no answer", runs
+            )
+        costs: dict[Cost, Bracket] = {
+            run.cost: run.cost.epsilon_bounds(self.claim.delta) for run in runs
+        }
         worst = max(runs, key=lambda run: costs[run.cost].upper)
         return self._weighed(runs, worst, costs[worst.cost])
 
@@ -175,7 +192,9 @@ class _Audit:
         if within:
             return self._made(Verdict.HOLDS, f"{_ALIKE}; {said}.", runs, worst, found=found)
         if within is None:
-            return self._made(Verdict.UNDECIDED, f"{sentence(said)} {_BOUNDS}", runs, worst, found=found)
+            return self._made(
+                Verdict.UNDECIDED, f"{sentence(said)} {_BOUNDS}", runs, worst, found=found
+            )
         witness = f"all calls together: {said}"
         return self._made(Verdict.VIOLATED, sentence(said), runs, worst, witness, found)
 
@@ -187,16 +206,29 @@ class _Audit:
         found: Bracket | None = None,
     ) -> Report:  # fmt: skip
         epsilon, notes = self._claim_in_words(shown_run, found)
-        adaptive = len({tuple((c.name, repr(c.value)) for c in run.record.calls) for run in runs if run.sides[0] == "D"}) > 1
+        adaptive = (
+            len(
+                {
+                    tuple((c.name, repr(c.value)) for c in run.record.calls)
+                    for run in runs
+                    if run.sides[0] == "D"
+                }
+            )
+            > 1
+        )
         if adaptive:
-            notes.append("What is called depends on noisy outputs: the costs are those of the transcripts that were seen.")
+            notes.append(
+                "What is called depends on noisy outputs: the costs are those of the transcripts that were seen."
+            )
         if shown_run is not None and not shown_run.record.calls:
             notes.append("It called no mechanism.")
         raised = [str(run.record.result) for run in runs if isinstance(run.record.result, Raised)]
         if raised and verdict is Verdict.HOLDS:
             notes.append(f"It raised an error on some tape, the same on both inputs: {raised[0]}")
         if found is not None and verdict is Verdict.VIOLATED:
-            notes.append("The cost is that of all that the mechanisms put out, whether the result shows it or not.")
+            notes.append(
+                "The cost is that of all that the mechanisms put out, whether the result shows it or not."
+            )
         return Report(
             name=self.name,
             method="record and replay",
@@ -219,13 +251,21 @@ class _Audit:
         declared = None if run is None else run.declared
         if declared is not None:
             made_for = declared.epsilon_bounds(self.claim.delta).upper
-            return made_for, ["No epsilon was claimed: it is what the mechanisms of all calls together were made for."]
+            return made_for, [
+                "No epsilon was claimed: it is what the mechanisms of all calls together were made for."
+            ]
         if found is not None:
-            return found.upper, ["No epsilon was claimed and some calls declare no sensitivity: it is what was observed."]
+            return found.upper, [
+                "No epsilon was claimed and some calls declare no sensitivity: it is what was observed."
+            ]
         return math.inf, ["No epsilon was claimed."]
 
-    def _facts(self, runs: list[_Run], run: _Run | None, found: Bracket | None) -> tuple[tuple[str, str], ...]:
-        ended = bool(runs) and (runs[-1].difference or runs[-1].broken or runs[-1].trouble) is not None
+    def _facts(
+        self, runs: list[_Run], run: _Run | None, found: Bracket | None
+    ) -> tuple[tuple[str, str], ...]:
+        ended = (
+            bool(runs) and (runs[-1].difference or runs[-1].broken or runs[-1].trouble) is not None
+        )
         how = "ended at the first difference" if ended else "each in both directions"
         facts = [("tapes", f"{(len(runs) + 1) // 2}, {how}")] if runs else []
         if run is not None:
@@ -304,18 +344,25 @@ def replay(
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
         offer = {"delta": delta, **offer} if claim.delta else offer
-        return replay_query(what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons)
+        return replay_query(
+            what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons
+        )
     if not callable(what):
         hint = "Pass a function of one input, or a SELECT as text."
         raise InvalidInput(show(what), "only functions and queries can be replayed", hint)
     if cost:
-        rule, hint = "a function has no such option", "mechanism=, error= and the like are for queries."
+        rule, hint = (
+            "a function has no such option",
+            "mechanism=, error= and the like are for queries.",
+        )
         raise InvalidInput(", ".join(cost), rule, hint)
     if d2 is MISSING:
         hint = "Pass both inputs: replay(function, d1, d2)."
         raise InvalidInput("one input", "a function is compared on two neighbouring inputs", hint)
     title = name or getattr(what, "__name__", None) or type(what).__name__
-    return replay_function(what, d1, d2, check(d1, d2, neighbors), claim, _declarations(sensitivity), title, tapes)
+    return replay_function(
+        what, d1, d2, check(d1, d2, neighbors), claim, _declarations(sensitivity), title, tapes
+    )
 
 
 def _claim(epsilon: Number | None, delta: Number) -> Claim:
@@ -335,7 +382,9 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
 
 def _whole(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it.")
+        raise InvalidInput(
+            f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it."
+        )
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:
@@ -351,5 +400,7 @@ def _limit(given: Any) -> Fraction:
     read = bounds("sensitivity", given)
     if read.lower < 0:
         hint = "It is how far one person can move the values."
-        raise InvalidInput(f"sensitivity={show(given)}", "a sensitivity must be at least zero", hint)
+        raise InvalidInput(
+            f"sensitivity={show(given)}", "a sensitivity must be at least zero", hint
+        )
     return read.upper

@@ -59,7 +59,11 @@ def difference(one: Any, other: Any, sides: tuple[str, str] = ("D", "D'")) -> st
         >>> difference((1, float("nan")), (1, float("nan")))
     """
     found = _difference(one, other, "", ())
-    return None if found is None else f"{found.what} {found.one} on {sides[0]} and {found.other} on {sides[1]}"
+    return (
+        None
+        if found is None
+        else f"{found.what} {found.one} on {sides[0]} and {found.other} on {sides[1]}"
+    )
 
 
 def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
@@ -70,11 +74,15 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
         raise Opaque(f"a {type(one).__name__} that holds itself")
     above = (*above, id(one))
     carried, also = _beside(one), _beside(other)
-    if (carried or also) and (found := _mappings(f"what {place} carries", carried, also, f"{where}.", above)):
+    if (carried or also) and (
+        found := _mappings(f"what {place} carries", carried, also, f"{where}.", above)
+    ):
         return found
     match one:
         case float():
-            same = struct.pack("d", one) == struct.pack("d", other) or (one != one and other != other)
+            same = struct.pack("d", one) == struct.pack("d", other) or (
+                one != one and other != other
+            )
         case complex():
             return _listed(place, [one.real, one.imag], [other.real, other.imag], where, above)
         case Decimal() | date() | time():
@@ -101,7 +109,11 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
 
 def _beside(value: Any) -> dict[str, Any]:
     """What an object of a class derived from a plain type carries beside its value."""
-    if not isinstance(value, _CARRIERS) or isinstance(value, Enum) or not type(value).__flags__ & _MADE_IN_PYTHON:
+    if (
+        not isinstance(value, _CARRIERS)
+        or isinstance(value, Enum)
+        or not type(value).__flags__ & _MADE_IN_PYTHON
+    ):
         return {}
     return dict(getattr(value, "__dict__", {}))
 
@@ -110,17 +122,30 @@ def _listed(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]
     if len(one) != len(other):
         return _Found(f"{place} has", f"{len(one)} entries", str(len(other)))
     pairs = enumerate(zip(one, other, strict=True))
-    return next((found for i, (a, b) in pairs if (found := _difference(a, b, f"{where}[{i}]", above))), None)
+    return next(
+        (found for i, (a, b) in pairs if (found := _difference(a, b, f"{where}[{i}]", above))), None
+    )
 
 
-def _mappings(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
+def _mappings(
+    place: str, one: Any, other: Any, where: str, above: tuple[int, ...]
+) -> _Found | None:
     if set(one) != set(other):
         only = next(key for key in (*one, *other) if (key in one) != (key in other))
         has = f"the key {brief(only)}"
-        return _Found(f"{place} has", *((has, "not") if only in one else ("no key " + brief(only), "one")))
+        return _Found(
+            f"{place} has", *((has, "not") if only in one else ("no key " + brief(only), "one"))
+        )
     if list(one) != list(other):
         return _Found(f"{place} has its keys in the order", brief(list(one)), brief(list(other)))
-    return next((found for k in one if (found := _difference(one[k], other[k], f"{where}[{brief(k)}]", above))), None)
+    return next(
+        (
+            found
+            for k in one
+            if (found := _difference(one[k], other[k], f"{where}[{brief(k)}]", above))
+        ),
+        None,
+    )
 
 
 def _arrays(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
@@ -166,8 +191,13 @@ def _objects(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found
 def _plain_object(kind: type) -> bool:
     """Whether all that such an object holds is in its dictionary: an ordinary class of ordinary classes."""
     own = kind.mro()[:-1]
-    plain = all(c.__flags__ & _MADE_IN_PYTHON and "__slots__" not in vars(c) for c in own) and "__weakref__" in vars(own[-1])
-    stored = all(getattr(kind, name) == getattr(object, name) for name in ("__reduce__", "__reduce_ex__", "__getstate__"))
+    plain = all(
+        c.__flags__ & _MADE_IN_PYTHON and "__slots__" not in vars(c) for c in own
+    ) and "__weakref__" in vars(own[-1])
+    stored = all(
+        getattr(kind, name) == getattr(object, name)
+        for name in ("__reduce__", "__reduce_ex__", "__getstate__")
+    )
     return plain and stored
 
 

@@ -27,14 +27,28 @@ def picture(report: Report) -> Picture:
     """The picture of a report."""
     alt = needs_altair()
     if not report.figures:
-        raise InvalidInput(f"the report on {clean(report.name)}", "it has no figures", "Read it with print(report).")
+        raise InvalidInput(
+            f"the report on {clean(report.name)}",
+            "it has no figures",
+            "Read it with print(report).",
+        )
     found = needed(report)
     subtitle = f"claims {claim(report)}" + (f"; {found}" if found else "")
     title = alt.TitleParams(
-        f"{WORD[report.verdict]}: {clean(report.name)}", subtitle=subtitle, anchor="start", fontSize=15, offset=12
+        f"{WORD[report.verdict]}: {clean(report.name)}",
+        subtitle=subtitle,
+        anchor="start",
+        fontSize=15,
+        offset=12,
     )
-    panels = (_panel(alt, figure).properties(title=clean(figure.title)) for figure in report.figures)
-    chart = alt.vconcat(*panels).resolve_scale(color="independent", strokeDash="independent").properties(title=title)
+    panels = (
+        _panel(alt, figure).properties(title=clean(figure.title)) for figure in report.figures
+    )
+    chart = (
+        alt.vconcat(*panels)
+        .resolve_scale(color="independent", strokeDash="independent")
+        .properties(title=title)
+    )
     return Picture(_styled(chart).configure_title(fontSize=12, fontWeight="bold", anchor="start"))
 
 
@@ -57,13 +71,21 @@ def _in_characters(figure: Figure) -> str:
 
 def _styled(chart: Any) -> Any:
     lines = {"gridColor": "#ececec", "domainColor": _GREY, "tickColor": _GREY}
-    return chart.configure_view(stroke=None).configure_axis(grid=True, labelFontSize=11, titleFontSize=11, **lines)
+    return chart.configure_view(stroke=None).configure_axis(
+        grid=True, labelFontSize=11, titleFontSize=11, **lines
+    )
 
 
 def _panel(alt: Any, figure: Figure) -> Any:
     names = [clean(s.name) for s in figure.series]
     rows = [
-        {"series": name, "number": number, "place": x, "x": clean(figure.place_name(x)) if figure.ticks else x, "y": y}
+        {
+            "series": name,
+            "number": number,
+            "place": x,
+            "x": clean(figure.place_name(x)) if figure.ticks else x,
+            "y": y,
+        }
         for number, (name, s) in enumerate(zip(names, figure.series, strict=True))
         for x, y in s.drawable()
         if y > 0 or not figure.log_y
@@ -71,19 +93,36 @@ def _panel(alt: Any, figure: Figure) -> Any:
     colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
     columns = 2 if max(map(len, names), default=0) > _LONG else 4
     legend = alt.Legend(orient="top", columns=columns, labelLimit=_WIDTH // columns - 30)
-    colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=legend)
+    colour = alt.Color(
+        "series:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=legend
+    )
     dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
-    dash = alt.StrokeDash("series:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend)
-    logarithmic = {"scale": alt.Scale(type="log"), "axis": alt.Axis(format="~e", tickCount=6)} if figure.log_y else {}
+    dash = alt.StrokeDash(
+        "series:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend
+    )
+    logarithmic = (
+        {"scale": alt.Scale(type="log"), "axis": alt.Axis(format="~e", tickCount=6)}
+        if figure.log_y
+        else {}
+    )
     up = alt.Y("y:Q", title=clean(figure.y_label), stack=None, **logarithmic)
     base = alt.Chart(alt.Data(values=rows)).properties(width=_WIDTH, height=_HEIGHT)
     if figure.ticks:
-        order = alt.EncodingSortField("place", op="min")  # by numbers: Vega reads lists of names as expressions
-        along = alt.X("x:N", title=clean(figure.x_label), sort=order, axis=alt.Axis(labelLimit=140, labelAngle=-25))
+        order = alt.EncodingSortField(
+            "place", op="min"
+        )  # by numbers: Vega reads lists of names as expressions
+        along = alt.X(
+            "x:N",
+            title=clean(figure.x_label),
+            sort=order,
+            axis=alt.Axis(labelLimit=140, labelAngle=-25),
+        )
         if figure.kind == "bars":
             beside = alt.XOffset("number:O")
             return base.mark_bar().encode(x=along, xOffset=beside, y=up, color=colour)
     else:
         along = alt.X("x:Q", title=clean(figure.x_label), scale=alt.Scale(zero=False, nice=False))
     steps = {"interpolate": "step"} if figure.kind == "bars" else {}
-    return base.mark_line(strokeWidth=2, **steps).encode(x=along, y=up, color=colour, strokeDash=dash)
+    return base.mark_line(strokeWidth=2, **steps).encode(
+        x=along, y=up, color=colour, strokeDash=dash
+    )

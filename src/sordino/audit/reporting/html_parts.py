@@ -12,7 +12,18 @@ from pathlib import Path
 from sordino.answer.text import clean
 from sordino.privacy.picture import PAGE_POLICY
 
-__all__ = ["bullets", "fact_table", "heading", "lines", "page", "paragraphs", "safe", "safe_lines", "section", "table"]
+__all__ = [
+    "bullets",
+    "fact_table",
+    "heading",
+    "lines",
+    "page",
+    "paragraphs",
+    "safe",
+    "safe_lines",
+    "section",
+    "table",
+]
 
 
 def page(title: str, body: str) -> str:
@@ -39,7 +50,9 @@ def section(title: str, inside: str, level: int = 2) -> str:
 
 def fact_table(facts: Iterable[tuple[str, str]]) -> str:
     """Names and texts, one line each."""
-    rows = "".join(f'<tr><th scope="row">{safe(name)}</th><td>{lines(text)}</td></tr>' for name, text in facts)
+    rows = "".join(
+        f'<tr><th scope="row">{safe(name)}</th><td>{lines(text)}</td></tr>' for name, text in facts
+    )
     return f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
 
 

@@ -15,7 +15,15 @@ from typing import assert_never
 from sordino.accounting.budget_share import left_share, part_of, percent
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.reporting.html_parts import bullets, fact_table, page, paragraphs, safe, section, table
+from sordino.audit.reporting.html_parts import (
+    bullets,
+    fact_table,
+    page,
+    paragraphs,
+    safe,
+    section,
+    table,
+)
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
@@ -92,7 +100,10 @@ def officer_report(account: Account, now: datetime | None = None) -> str:
         section("The owner's rules", bullets(account.rules)),
         section("Every charge", _charges(account)),
         section("What proves it", _proof(account)),
-        section("What is not promised", bullets((*_NOT_PROMISED, _TIME_SERVED if account.served else _TIME_EMBEDDED))),
+        section(
+            "What is not promised",
+            bullets((*_NOT_PROMISED, _TIME_SERVED if account.served else _TIME_EMBEDDED)),
+        ),
         f"<footer><p>Written by Sordino, {made}. It holds no data: questions, prices and names only.</p></footer>",
     )
     return page(f"Privacy report: {account.name}", "".join(body))
@@ -111,12 +122,21 @@ def _standing(account: Account) -> str:
 
 
 def _promise(account: Account) -> str:
-    budget, units = account.budget, sorted({_unit(table) for table in account.dataset.tables.values() if not table.public})
+    budget, units = (
+        account.budget,
+        sorted({_unit(table) for table in account.dataset.tables.values() if not table.public}),
+    )
     sure = _success(budget)
     facts = [
-        ("Guarantee", f"differential privacy with epsilon {readable(budget.epsilon)}, delta {readable(budget.delta)}"),
+        (
+            "Guarantee",
+            f"differential privacy with epsilon {readable(budget.epsilon)}, delta {readable(budget.delta)}",
+        ),
         ("For", "; ".join(units)),
-        ("Over", "all answers that ever leave under this ledger, to all analysts, each asked in view of all before"),
+        (
+            "Over",
+            "all answers that ever leave under this ledger, to all analysts, each asked in view of all before",
+        ),
     ]
     words = (
         "Whatever anybody does with all answers, and whatever else they know: anything that the answers show is at most "
@@ -148,7 +168,9 @@ def _unit(table: Table) -> str:
         whose = f"the persons that rows of {table.name} name through {table.via.parent}"
     else:
         whose = f"each row of {table.name}"
-    change = "present or not" if table.neighbors is Neighbors.ADD_REMOVE else "exchanged for any other"
+    change = (
+        "present or not" if table.neighbors is Neighbors.ADD_REMOVE else "exchanged for any other"
+    )
     return f"{whose} ({change})"
 
 
@@ -161,8 +183,18 @@ def _tables(dataset: Dataset) -> str:
             f"<tr><td>{safe(name)}</td><td>{safe(column.kind)}</td><td>{safe(_public_facts(column.type))}</td></tr>"
             for name, column in declared.columns.items()
         ]
-        counts = paragraphs(f"Of one person at most this counts in one answer: {', '.join(bounds)}.") if bounds else ""
-        parts.append(section(declared.name, paragraphs(whose) + counts + table(("column", "type", "public facts"), rows), 3))
+        counts = (
+            paragraphs(f"Of one person at most this counts in one answer: {', '.join(bounds)}.")
+            if bounds
+            else ""
+        )
+        parts.append(
+            section(
+                declared.name,
+                paragraphs(whose) + counts + table(("column", "type", "public facts"), rows),
+                3,
+            )
+        )
     return "".join(parts)
 
 
@@ -170,9 +202,17 @@ def _public_facts(kind: Type) -> str:
     match kind:
         case Number(values=tuple(values)) | Text(values=tuple(values)):
             some = ", ".join(map(str, values[:_SHOWN]))
-            return f"one of {some}" if len(values) <= _SHOWN else f"one of {len(values):,} values: {some}, ..."
+            return (
+                f"one of {some}"
+                if len(values) <= _SHOWN
+                else f"one of {len(values):,} values: {some}, ..."
+            )
         case Number(lower, upper, step):
-            limits = "no limits" if lower is None or upper is None else f"{readable(lower)} to {readable(upper)}"
+            limits = (
+                "no limits"
+                if lower is None or upper is None
+                else f"{readable(lower)} to {readable(upper)}"
+            )
             return limits if step is None else f"{limits}, in steps of {readable(step)}"
         case Text(longest=longest):
             return "any text" if longest is None else f"any text of at most {longest:,} characters"
@@ -216,8 +256,16 @@ def _charges(account: Account) -> str:
         inside = "".join(f'<td class="short">{safe(cell)}</td>' for cell in cells)
         rows.append(f"<tr>{inside}<td>{safe(one.question)}</td></tr>")
     missing = len(account.charges) - len(last)
-    note = paragraphs(f"The last {len(last):,} are listed; {missing:,} older ones are in the ledger.") if missing else ""
-    return note + table(("entry", "time", "analyst", "price", "status", "question"), rows) if rows else ""
+    note = (
+        paragraphs(f"The last {len(last):,} are listed; {missing:,} older ones are in the ledger.")
+        if missing
+        else ""
+    )
+    return (
+        note + table(("entry", "time", "analyst", "price", "status", "question"), rows)
+        if rows
+        else ""
+    )
 
 
 def _proof(account: Account) -> str:
@@ -228,7 +276,12 @@ def _proof(account: Account) -> str:
     )
     signed = "\n".join(map(safe, account.checkpoint.splitlines()))
     how = "Check a receipt: sordino receipt verify FILE --key KEY. Check the ledger itself: sordino ledger verify."
-    return paragraphs(words) + f"<pre>{signed}</pre>" + fact_table([("Key", account.key)]) + paragraphs(how)
+    return (
+        paragraphs(words)
+        + f"<pre>{signed}</pre>"
+        + fact_table([("Key", account.key)])
+        + paragraphs(how)
+    )
 
 
 def _count(number: int, noun: str) -> str:

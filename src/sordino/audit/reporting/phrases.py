@@ -22,7 +22,9 @@ __all__ = [
     "tally",
 ]
 
-WORD = MappingProxyType({Verdict.HOLDS: "PASSED", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "UNDECIDED"})
+WORD = MappingProxyType(
+    {Verdict.HOLDS: "PASSED", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "UNDECIDED"}
+)
 _DIGITS, _MOST_DIGITS = 4, 17
 
 METHODS = MappingProxyType({
@@ -128,7 +130,9 @@ def needed(report: Report) -> str:
     if report.epsilon_lower > (report.epsilon if violated else 0):
         return f"at least epsilon {at_least(report.epsilon_lower, report.epsilon)} is needed{at}"
     if report.delta_lower > (report.delta if violated else 0):
-        return f"at least delta {at_least(report.delta_lower, report.delta)} is needed at that epsilon"
+        return (
+            f"at least delta {at_least(report.delta_lower, report.delta)} is needed at that epsilon"
+        )
     return ""
 
 
@@ -156,7 +160,12 @@ def ordered(dossier: Dossier) -> list[tuple[int, Report, bool | None, bool]]:
     """
     wanted: tuple[bool | None, ...] = dossier.expected or (None,) * len(dossier.reports)
     rows = [
-        (number, report, want, report.verdict is (Verdict.VIOLATED if want is False else Verdict.HOLDS))
+        (
+            number,
+            report,
+            want,
+            report.verdict is (Verdict.VIOLATED if want is False else Verdict.HOLDS),
+        )
         for number, (report, want) in enumerate(zip(dossier.reports, wanted, strict=True), 1)
     ]
     return sorted(rows, key=lambda row: row[3])

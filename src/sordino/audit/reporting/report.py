@@ -41,7 +41,11 @@ class Series:
 
     def drawable(self) -> list[tuple[float, float]]:
         """The points that are numbers of a sane size."""
-        return [(x, y) for x, y in zip(self.x, self.y, strict=True) if abs(x) <= _LARGEST and abs(y) <= _LARGEST]
+        return [
+            (x, y)
+            for x, y in zip(self.x, self.y, strict=True)
+            if abs(x) <= _LARGEST and abs(y) <= _LARGEST
+        ]
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,9 @@ class Dossier(_Told):
     def passed(self) -> bool:
         """Whether every report is as it should be: as expected where the truth is known, passed elsewhere."""
         wanted = self.expected or (True,) * len(self.reports)
-        return all(_as_wanted(report, want) for report, want in zip(self.reports, wanted, strict=True))
+        return all(
+            _as_wanted(report, want) for report, want in zip(self.reports, wanted, strict=True)
+        )
 
 
 def _as_wanted(report: Report, want: bool) -> bool:

@@ -33,7 +33,9 @@ def dump(told: Report | Dossier) -> str:
 
 def load(kind: type[Told], text: str) -> Told:
     """The report or the dossier of a stored text."""
-    made: Told = read(text, _kind(kind), VERSION, _kind(kind), lambda stored: _built(kind, stored), hint=_WHICH)
+    made: Told = read(
+        text, _kind(kind), VERSION, _kind(kind), lambda stored: _built(kind, stored), hint=_WHICH
+    )
     return made
 
 
@@ -57,7 +59,11 @@ def _plain(value: Any) -> Any:
 
 def _plain_number(value: float) -> float | str:
     if math.isnan(value):
-        raise InvalidInput("a report with NaN in it", "the numbers of a report are not NaN", "Leave that point out.")
+        raise InvalidInput(
+            "a report with NaN in it",
+            "the numbers of a report are not NaN",
+            "Leave that point out.",
+        )
     return value if math.isfinite(value) else str(value)
 
 

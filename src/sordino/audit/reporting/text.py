@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 
 from sordino.answer.text import clean
 from sordino.answer.text_plot import LINES, Bar, bars, curves
-from sordino.audit.reporting.phrases import WORD, at_least, event_name, headline, needed, ordered, tally
+from sordino.audit.reporting.phrases import (
+    WORD,
+    at_least,
+    event_name,
+    headline,
+    needed,
+    ordered,
+    tally,
+)
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series
 from sordino.privacy.text_table import aligned
 
@@ -43,7 +51,10 @@ def _report(report: Report, width: int) -> list[str]:
         _wrapped(report.summary, width),
         _facts(_evidence(report), width),
         *(_grid(grid, width) for grid in report.grids),
-        *(f"{_wrapped(figure.title, width)}\n{figure_text(figure, width)}" for figure in report.figures),
+        *(
+            f"{_wrapped(figure.title, width)}\n{figure_text(figure, width)}"
+            for figure in report.figures
+        ),
         "\n".join(_wrapped(f"- {note}", width, "  ") for note in report.notes),
         _wrapped(" · ".join(filter(None, (_maker(report.version), clean(report.created)))), width),
     ]
@@ -60,7 +71,14 @@ def _dossier(dossier: Dossier, width: int) -> list[str]:
         least = at_least(report.epsilon_lower, report.epsilon) if needed(report) else ""
         verdict = WORD[report.verdict].lower() if fine else WORD[report.verdict]
         rows.append((report.name, *truth, verdict, asked, least, shown))
-    headings = ("name", *(("", "claim is") if known else ()), "verdict", "claimed", "at least", "witness")
+    headings = (
+        "name",
+        *(("", "claim is") if known else ()),
+        "verdict",
+        "claimed",
+        "at least",
+        "witness",
+    )
     return [
         _entry(*_verdict(dossier), width, _INDENT),
         _table(headings, rows, width),
@@ -110,7 +128,10 @@ def _grid(grid: Grid, width: int) -> str:
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Aligned columns, numbers to the right; the widest columns are cut where the lines would be too long."""
     lines = [[clean(" ".join(cell.split())) for cell in row] for row in (headings, *rows)]
-    numeric = [all(_is_number(row[i]) for row in lines[1:]) and len(lines) > 1 for i in range(len(headings))]
+    numeric = [
+        all(_is_number(row[i]) for row in lines[1:]) and len(lines) > 1
+        for i in range(len(headings))
+    ]
     wide = [max(len(row[i]) for row in lines) for i in range(len(headings))]
     while sum(wide) + 2 * (len(wide) - 1) > width and max(wide) > _NARROW_CELL:
         wide[wide.index(max(wide))] -= 1
@@ -166,7 +187,11 @@ def _curves(figure: Figure, kept: Sequence[Series], width: int) -> str:
         heights = [[math.log10(y) - low if y > 0 else 0.0 for y in ys] for ys in heights]
         scale = f"logarithmic, from 1e{low:+03d} to {top:.3g}"
     marks = [f"{mark} {s.name}" for mark, s in zip(("█", *LINES), kept, strict=False)]
-    left_out = [f"not drawn: {', '.join(s.name for s in kept[len(shown) :])}"] if len(kept) > len(shown) else []
+    left_out = (
+        [f"not drawn: {', '.join(s.name for s in kept[len(shown) :])}"]
+        if len(kept) > len(shown)
+        else []
+    )
     key = _key(figure, [*marks, *left_out], width, scale)
     return f"{curves(x, *heights, width=width, height=_HEIGHT)}\n{key}"
 

@@ -20,7 +20,14 @@ from sordino.audit.reporting.report import Report
 from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Gauge, Goal, Reading
 from sordino.audit.sampled.features import Whole
-from sordino.audit.sampled.findings import NOT_TRIED, Outcome, Trial, certified_report, certify, undecided
+from sordino.audit.sampled.findings import (
+    NOT_TRIED,
+    Outcome,
+    Trial,
+    certified_report,
+    certify,
+    undecided,
+)
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Trouble
 from sordino.audit.sampled.train import Found, train
@@ -81,7 +88,9 @@ def black_box(
     start = time.monotonic()
     checked_relation(neighbors)
     if (d1 is MISSING) != (d2 is MISSING):
-        raise InvalidInput("one of d1 and d2", "an audit compares two inputs", "Pass both, or neither to search.")
+        raise InvalidInput(
+            "one of d1 and d2", "an audit compares two inputs", "Pass both, or neither to search."
+        )
     if d1 is MISSING:
         pairs = patterns(neighbors, length, domain)
         relations = tuple(check(pair.d1, pair.d2, neighbors).relation for pair in pairs)
@@ -91,7 +100,9 @@ def black_box(
         if not checked.ok:
             return undecided(request, f"The inputs cannot be compared: {checked.problem}", start)
     crew = team(mechanism, [p.d1 for p in pairs], [p.d2 for p in pairs], workers)
-    audit = _Audit(request, pairs, relations, crew, mechanism, start, progress or (lambda _, __: None))
+    audit = _Audit(
+        request, pairs, relations, crew, mechanism, start, progress or (lambda _, __: None)
+    )
     crew.end = audit.deadline
     try:
         return audit.report()
@@ -105,7 +116,9 @@ def black_box(
     except BaseException as error:
         if isinstance(error, Exception):
             raise
-        return undecided(request, f"The mechanism ended with {type(error).__name__}: {error}.", start)
+        return undecided(
+            request, f"The mechanism ended with {type(error).__name__}: {error}.", start
+        )
     finally:
         audit.crew.close()
 
@@ -163,7 +176,14 @@ class _Audit:
         drawn = self._draw(chosen, count, "training", (0.2, 0.4) if trials else (0.0, 0.35))
         problem = self._too_few(drawn) or _no_output(drawn)
         if problem:
-            return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
+            return undecided(
+                self.request,
+                problem,
+                self.start,
+                self._pair(chosen),
+                self.relations[chosen],
+                trials,
+            )
         fresh = int(_CONTEST * rest)
         final = self._affordable((self.request.samples - self.trained) // 2 - fresh)
         found = self._learn(drawn, self._goal(final))
@@ -201,13 +221,22 @@ class _Audit:
             return found
         limit = time.monotonic() + _CHOOSING * self._left
         readings = self.crew.tally(
-            chosen, rivals, (fresh, fresh), limit, lambda f: self.progress(0.4 + f / 10, "choosing the event")
+            chosen,
+            rivals,
+            (fresh, fresh),
+            limit,
+            lambda f: self.progress(0.4 + f / 10, "choosing the event"),
         )
         self.trained += sum(reading.runs for reading in readings)
         return settled(found, rivals, readings, goal)
 
     def _goal(self, final: int) -> Goal:
-        return Goal((final, final), self.request.alpha, float(self.request.claim.delta), self.crew.independent)
+        return Goal(
+            (final, final),
+            self.request.alpha,
+            float(self.request.claim.delta),
+            self.crew.independent,
+        )
 
     def _pair(self, i: int) -> tuple[str, str]:
         return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
@@ -243,7 +272,9 @@ class _Audit:
     def _trainable(self, pair: int, runs: int) -> int:
         """So many runs for training, or what can be looked at in a third of the time that is left."""
         cells = max((len(drawn.table.columns) for drawn in self.kept.get(pair, ())), default=1)
-        return min(runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS)))
+        return min(
+            runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS))
+        )
 
     def _learn(self, drawn: tuple[Drawn, Drawn], goal: Goal) -> Found:
         """What all training runs teach, or as many as half of the time that is left is enough for.
@@ -258,10 +289,19 @@ class _Audit:
         few, begin = max(_FEW_LEARNED // 2, runs // 8), time.monotonic()
         found = train(first.take(slice(0, few)), second.take(slice(0, few)), goal)
         most = int(self._left / 2 * few / (time.monotonic() - begin))
-        return found if most < 2 * few else train(first.take(slice(0, most)), second.take(slice(0, most)), goal)
+        return (
+            found
+            if most < 2 * few
+            else train(first.take(slice(0, most)), second.take(slice(0, most)), goal)
+        )
 
     def _draw(
-        self, pair: int, count: int, words: str, part: tuple[float, float], limit: float | None = None
+        self,
+        pair: int,
+        count: int,
+        words: str,
+        part: tuple[float, float],
+        limit: float | None = None,
     ) -> tuple[Drawn, Drawn]:
         """All training runs on a pair: `count` of them, with those that were made before; fewer if time is short."""
         limit = time.monotonic() + 0.4 * self._left if limit is None else limit
@@ -269,13 +309,19 @@ class _Audit:
         if pair not in self.kept:
             self._keep(pair, self._look(pair, min(max(count, 1), 256), limit))
             if not self.rate:
-                self.rate = min(d.table.size for d in self.kept[pair]) / max(time.monotonic() - begin, 1e-6)
+                self.rate = min(d.table.size for d in self.kept[pair]) / max(
+                    time.monotonic() - begin, 1e-6
+                )
         cells = max(len(drawn.table.columns) for drawn in self.kept[pair])
-        count = max(20, min(count, _MOST_CELLS // max(cells, 1))) - min(drawn.table.size for drawn in self.kept[pair])
+        count = max(20, min(count, _MOST_CELLS // max(cells, 1))) - min(
+            drawn.table.size for drawn in self.kept[pair]
+        )
         if count > 0 and time.monotonic() < limit:
             low, high = part
             begin = time.monotonic()
-            drawn = self.crew.draw(pair, count, limit, lambda f: self.progress(low + f * (high - low), words))
+            drawn = self.crew.draw(
+                pair, count, limit, lambda f: self.progress(low + f * (high - low), words)
+            )
             self.rate = min(d.table.size for d in drawn) / max(time.monotonic() - begin, 1e-6)
             self._keep(pair, drawn)
         return self.kept[pair]
@@ -299,7 +345,9 @@ class _Audit:
             alone = Alone(self.mechanism, [p.d1 for p in self.pairs], [p.d2 for p in self.pairs])
             alone.end = self.deadline
             again = alone.draw(pair, 1, limit, lambda _: None)
-            if any(raised_always(a) and not raised_always(b) for a, b in zip(drawn, again, strict=True)):
+            if any(
+                raised_always(a) and not raised_always(b) for a, b in zip(drawn, again, strict=True)
+            ):
                 self.crew.close()
                 self.crew, drawn = alone, again
         return drawn
@@ -318,7 +366,9 @@ class _Audit:
                     break
                 done = 0.2 * (i + j / len(left)) / len(_ROUNDS)
                 before = min((d.table.size for d in self.kept.get(pair, ())), default=0)
-                trials[pair] = self._try(pair, before + each, side, done, (end - time.monotonic()) / (len(left) - j))
+                trials[pair] = self._try(
+                    pair, before + each, side, done, (end - time.monotonic()) / (len(left) - j)
+                )
         for i in set(range(len(self.pairs))) - set(trials):
             trials[i] = Trial(self.pairs[i].name, self._pair(i), -np.inf, NOT_TRIED)
         best = max(trials, key=lambda j: trials[j].predicted)
@@ -329,7 +379,9 @@ class _Audit:
         name = self.pairs[i].name
         limit = time.monotonic() + max(0.02, 0.7 * seconds)
         drawn = self._draw(i, runs, f"trying {name!r}", (done, done), limit)
-        problem = NOT_TRIED if min(one.table.size for one in drawn) < _FEWEST_RUNS else _no_output(drawn)
+        problem = (
+            NOT_TRIED if min(one.table.size for one in drawn) < _FEWEST_RUNS else _no_output(drawn)
+        )
         if problem:
             return Trial(name, self._pair(i), -np.inf, problem)
         found = train(drawn[0].table, drawn[1].table, self._goal(side // 2), thorough=False)
@@ -341,9 +393,12 @@ class _Audit:
         claim, alpha = self.request.claim, self.request.alpha
         counted = [one for stage in stages for one in stage.counted(found.gauge)]
         each = [
-            (certify(gauge, s.readings, s.runs, claim, s.share * alpha), s.missing == 0, s, gauge) for gauge, s in counted
+            (certify(gauge, s.readings, s.runs, claim, s.share * alpha), s.missing == 0, s, gauge)
+            for gauge, s in counted
         ]
-        certified, _, stage, gauge = max(each, key=lambda one: (one[0].epsilon, one[1], one[2].share, one[2].runs))
+        certified, _, stage, gauge = max(
+            each, key=lambda one: (one[0].epsilon, one[1], one[2].share, one[2].runs)
+        )
         outcome = Outcome(
             replace(found, event=gauge.event, gauge=gauge), stage.readings, stage.runs, stage.share * alpha, certified,
             self.trained, self.crew.workers, self.pairs[chosen].name, self._pair(chosen), self.relations[chosen], trials,
@@ -356,7 +411,11 @@ def _no_output(drawn: tuple[Drawn, Drawn]) -> str:
     """Why runs like these show nothing of privacy, if so."""
     raised = [raised_always(d) for d in drawn]
     if raised[0] and raised[1]:
-        differ = "" if raised[0].text == raised[1].text else f"; on the second input {raised[1].kind}: {raised[1].text}"
+        differ = (
+            ""
+            if raised[0].text == raised[1].text
+            else f"; on the second input {raised[1].kind}: {raised[1].text}"
+        )
         return f"The mechanism raises on both inputs in every run: {raised[0].kind}: {raised[0].text}{differ}."
     wholes = [_wholes(d.table) for d in drawn]
     if all(len(w) == 1 for w in wholes) and wholes[0] == wholes[1]:

@@ -95,14 +95,21 @@ def epsilon_lower(least: float, most: float, delta: Fraction) -> float:
 
 def delta_lower(least: float, most: float, epsilon: Fraction) -> float:
     """The delta that is needed at least at this epsilon; rounded down."""
-    return max(0.0, lower(certified(lambda: ball(Fraction(least)) - ball(epsilon).exp() * ball(Fraction(most)))))
+    return max(
+        0.0,
+        lower(
+            certified(lambda: ball(Fraction(least)) - ball(epsilon).exp() * ball(Fraction(most)))
+        ),
+    )
 
 
 _ODDS, _LEVEL = 0.94, 0.05
 """The parts of alpha for the odds ratio and for the larger probability."""
 
 
-def ratio_lower(only_here: int, only_there: int, most_hits: int, runs: int, alpha: float) -> Fraction:
+def ratio_lower(
+    only_here: int, only_there: int, most_hits: int, runs: int, alpha: float
+) -> Fraction:
     """A number below p/q, except with chance alpha, if runs on the two inputs are independent (0 if nothing is shown).
 
     Of `runs` pairs, one run on each input, `only_here` are in the event on the first alone and `only_there` on the second
@@ -119,7 +126,13 @@ def uniform_error(runs: int, alpha: float) -> float:
 
 
 def predicted(
-    hits: Any, misses: Any, seen: tuple[int, int], final: tuple[int, int], alpha: float, delta: float, care: float = 1.0
+    hits: Any,
+    misses: Any,
+    seen: tuple[int, int],
+    final: tuple[int, int],
+    alpha: float,
+    delta: float,
+    care: float = 1.0,
 ) -> Floats:
     """The bound on epsilon to expect of events with this many hits and false hits among `seen` runs of each input.
 
@@ -134,7 +147,11 @@ def predicted(
     q_end = _wilson(q * final[1], final[1], z)
     gap = p_end - delta - q_end
     with np.errstate(divide="ignore", invalid="ignore"):
-        result: Floats = np.where(gap > 0, np.log((p_end - delta) / q_end), -1 / (1 + _evidence(hits, misses, seen, delta)))
+        result: Floats = np.where(
+            gap > 0,
+            np.log((p_end - delta) / q_end),
+            -1 / (1 + _evidence(hits, misses, seen, delta)),
+        )
     return result
 
 
@@ -147,7 +164,9 @@ def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Fl
     return evidence
 
 
-def predicted_jointly(hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0) -> Floats:
+def predicted_jointly(
+    hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0
+) -> Floats:
     """The same for `ratio_lower` with this many final pairs."""
     p = _wilson(np.asarray(hits, float), seen[0], -care)
     q = _wilson(np.asarray(misses, float), seen[1], care)

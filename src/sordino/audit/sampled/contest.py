@@ -61,7 +61,9 @@ def contest(found: Found) -> Contest:
     scores, edges, known, simple = list[Score](), list[Floats](), set[bytes](), 0
     for event in found.tried:
         plain = event.score.complexity == 0
-        if any(event.score is score for score in scores) or (len(scores) >= _SCORES and not (plain and simple < _SIMPLE)):
+        if any(event.score is score for score in scores) or (
+            len(scores) >= _SCORES and not (plain and simple < _SIMPLE)
+        ):
             continue
         values = [event.score.of(binned) for binned in held]
         cuts = _thresholds(np.sort(np.concatenate(values)))
@@ -81,15 +83,21 @@ def settled(found: Found, rivals: Contest, fresh: tuple[Reading, Reading], goal:
 
     Beside it stands the one that promises most with great care, if that is another.
     """
-    readings = [rivals.read(table) + reading for table, reading in zip(found.held, fresh, strict=True)]
+    readings = [
+        rivals.read(table) + reading for table, reading in zip(found.held, fresh, strict=True)
+    ]
     runs = readings[0].runs, readings[1].runs
     if not rivals.scores or not all(runs):
         return found
-    above, held = [rivals.above(reading) for reading in readings], [Binned(table) for table in found.held]
+    above, held = (
+        [rivals.above(reading) for reading in readings],
+        [Binned(table) for table in found.held],
+    )
     tried = sorted(_events(rivals, above, runs, goal), key=lambda e: -e.predicted)
     careful = sorted(_events(rivals, above, runs, goal, _GREAT_CARE), key=lambda e: -e.predicted)
     chosen, other = (
-        gauge(event, _ordered(event.score, held), held[0], held[1], goal) for event in (simplest(tried), simplest(careful))
+        gauge(event, _ordered(event.score, held), held[0], held[1], goal)
+        for event in (simplest(tried), simplest(careful))
     )
     if other.event.predicted > 0 and not other.event.same(chosen.event):
         chosen = dataclasses.replace(chosen, beside=other)
@@ -97,7 +105,11 @@ def settled(found: Found, rivals: Contest, fresh: tuple[Reading, Reading], goal:
 
 
 def _events(
-    rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int, int], goal: Goal, care: float = _CARE
+    rivals: Contest,
+    above: Sequence[Sequence[Floats]],
+    runs: tuple[int, int],
+    goal: Goal,
+    care: float = _CARE,
 ) -> list[Event]:
     """The best event of each score, above or below a threshold, for either input."""
     views = list[tuple[int, int, bool, _Rates]]()
@@ -110,14 +122,19 @@ def _events(
             ]
     spread = _SPREAD * max((rates.surest() for *_, rates in views))[1]
     bounds = [rates.promised(goal, spread, care) for *_, rates in views]
-    if not any((bound > 0).any() for bound in bounds):  # with so few runs all are doubted, and the likeliest to tell is best
+    if not any(
+        (bound > 0).any() for bound in bounds
+    ):  # with so few runs all are doubted, and the likeliest to tell is best
         bounds = [
-            np.where(rates.hits > 0, goal.predicted(rates.hits, rates.misses, rates.seen, 0.0), -1) for *_, rates in views
+            np.where(rates.hits > 0, goal.predicted(rates.hits, rates.misses, rates.seen, 0.0), -1)
+            for *_, rates in views
         ]
     best = dict[int, Event]()
     for (i, sign, swapped, _), bound in zip(views, bounds, strict=True):
         at = int(bound.argmax())
-        event = Event(rivals.scores[i], sign, sign * float(rivals.edges[i][at]), swapped, float(bound[at]))
+        event = Event(
+            rivals.scores[i], sign, sign * float(rivals.edges[i][at]), swapped, float(bound[at])
+        )
         best[i] = max(best.get(i, event), event, key=lambda e: e.predicted)
     return list(best.values())
 
@@ -131,7 +148,9 @@ class _Rates:
         gap = np.maximum(p - delta, 1e-12)
         self.level, self.loss = (gap + q) / 2, np.log(gap / q)
         known = min(seen) * gap / p  # what is taken away for delta makes the rest less certain
-        known = known * (p + q) / np.maximum(p + q - 2 * p * q, 1e-12)  # and frequent events are more certain than rare ones
+        known = (
+            known * (p + q) / np.maximum(p + q - 2 * p * q, 1e-12)
+        )  # and frequent events are more certain than rare ones
         self.here, self.there = known * gap, known * q
         self.odds = self.loss + np.log((1 - q) / np.maximum(1 - p, 0.5 / (seen[0] + 1)))
 
@@ -177,7 +196,9 @@ def _ordered(score: Score, held: Sequence[Binned]) -> Score:
     if not isinstance(score, TableScore):
         return score
     first, second = (np.bincount(binned[score.bins], minlength=score.bins.count) for binned in held)
-    return TableScore(score.bins, log_ratios(first, second, (held[0].table.size, held[1].table.size), _PRIOR))
+    return TableScore(
+        score.bins, log_ratios(first, second, (held[0].table.size, held[1].table.size), _PRIOR)
+    )
 
 
 def _between(edges: Floats, values: Floats) -> Any:
@@ -190,8 +211,12 @@ def _thresholds(ordered: Floats) -> Floats:
     low = values[:-1]
     if len(values) > _THRESHOLDS:
         last = len(ordered) - 1
-        tail = np.geomspace(_RAREST, max(_RAREST, last / _THRESHOLDS), _TAIL).astype(int).clip(0, last)
-        places = np.concatenate([np.linspace(0, last, _THRESHOLDS + 1).astype(int), tail, last - tail])
+        tail = (
+            np.geomspace(_RAREST, max(_RAREST, last / _THRESHOLDS), _TAIL).astype(int).clip(0, last)
+        )
+        places = np.concatenate(
+            [np.linspace(0, last, _THRESHOLDS + 1).astype(int), tail, last - tail]
+        )
         low = np.unique(ordered[places])
         low = low[low < values[-1]]
     high = values[np.searchsorted(values, low, side="right")] if len(low) else low

@@ -8,7 +8,17 @@ from collections.abc import Collection
 import numpy as np
 
 from sordino.audit.sampled.events import Event
-from sordino.audit.sampled.features import MINUS_ZERO, ZERO, Digits, Pattern, Shape, Value, Whole, place, symbols
+from sordino.audit.sampled.features import (
+    MINUS_ZERO,
+    ZERO,
+    Digits,
+    Pattern,
+    Shape,
+    Value,
+    Whole,
+    place,
+    symbols,
+)
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.scores import Bins, TableScore
 
@@ -32,14 +42,18 @@ def say(event: Event, held: tuple[Table, Table]) -> str:
         return _table(score.bins, event.sign * score.weights > event.threshold, held)
     parts = f" (mostly {_listed([feature.words for feature in event.score.features()[:_MOST]])})"
     side = "above" if event.sign > 0 else "below"
-    return f"a learned score of {score.words}{parts}, is {side} {number(event.sign * event.threshold)}"
+    return (
+        f"a learned score of {score.words}{parts}, is {side} {number(event.sign * event.threshold)}"
+    )
 
 
 def _listed(texts: list[str]) -> str:
     return ", ".join(list(dict.fromkeys(texts))[:_MOST])
 
 
-def _table(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held: tuple[Table, Table]) -> str:
+def _table(
+    bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held: tuple[Table, Table]
+) -> str:
     numbers = len(bins.edges) + 1
     atoms = np.flatnonzero(inside[numbers:])
     if len(atoms):
@@ -56,14 +70,21 @@ def _table(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held:
         return f"{what} is one of {len(atoms)} of {count} kinds, such as {some}"
     if isinstance(bins.feature, Digits) and not len(atoms):
         return _digits(bins.feature, bins, inside[:numbers], held)
-    texts = _intervals(bins, inside[:numbers]) + [f"is {bin_name(bins, int(i) + numbers, held)}" for i in atoms[:_MOST]]
+    texts = _intervals(bins, inside[:numbers]) + [
+        f"is {bin_name(bins, int(i) + numbers, held)}" for i in atoms[:_MOST]
+    ]
     if len(atoms) > _MOST:
         texts.append(f"or one of {len(atoms) - _MOST} more")
-    return f"{what} " + " or ".join(texts) if texts else f"{what} is a value that training did not see"
+    return (
+        f"{what} " + " or ".join(texts) if texts else f"{what} is a value that training did not see"
+    )
 
 
 def _digits(
-    feature: Digits, bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held: tuple[Table, Table]
+    feature: Digits,
+    bins: Bins,
+    inside: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    held: tuple[Table, Table],
 ) -> str:
     """Binary digits as people read them."""
     what = place(feature.name)
@@ -71,7 +92,10 @@ def _digits(
         ranges = _ranges(inside)
         if len(ranges) > 2 * _MOST:
             return f"{feature.words} is one of {len(ranges)} kinds"
-        ends = [(math.floor(_end(bins, start)) + 1 if start else None, _whole_end(bins, end)) for start, end in ranges]
+        ends = [
+            (math.floor(_end(bins, start)) + 1 if start else None, _whole_end(bins, end))
+            for start, end in ranges
+        ]
         if feature.what == "last digit":
             numbers = [table.column(feature.name).numbers for table in held]
             least = 0 if all((x == np.floor(x)).all() for x in numbers) else _LAST_PLACE
@@ -103,11 +127,17 @@ def _multiple(low: int | None, high: int | None, least: int) -> str:
         return "a number" if high is None else f"0 or no {_multiple_of(high + 1)}"
     low = max(low, least)
     if low == _LAST_PLACE:
-        return "a number other than 0" if high is None else f"neither 0 nor {_a(_multiple_of(high + 1))}"
+        return (
+            "a number other than 0"
+            if high is None
+            else f"neither 0 nor {_a(_multiple_of(high + 1))}"
+        )
     if high is None:
         return f"{_a(_multiple_of(low))} other than 0"
     if high == low:
-        return {0: "an odd number", 1: "twice an odd number"}.get(low, f"an odd multiple of 2^{low}")
+        return {0: "an odd number", 1: "twice an odd number"}.get(
+            low, f"an odd multiple of 2^{low}"
+        )
     return f"{_a(_multiple_of(low))} but no {_multiple_of(high + 1)}"
 
 
@@ -154,7 +184,10 @@ def _grain(bins: Bins, index: int) -> str:
 
 def shows_float_digits(event: Event) -> bool:
     """Whether the event looks at the last binary digits of floats."""
-    return any(isinstance(feature, Digits) and feature.what != "exponent" for feature in event.score.features()[:_MOST])
+    return any(
+        isinstance(feature, Digits) and feature.what != "exponent"
+        for feature in event.score.features()[:_MOST]
+    )
 
 
 def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:
@@ -168,7 +201,9 @@ def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -
 def _ranges(inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
     """Where runs of neighbouring bins start, and the bins behind their ends."""
     jumps = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
-    return list(zip(np.flatnonzero(jumps == 1).tolist(), np.flatnonzero(jumps == -1).tolist(), strict=True))
+    return list(
+        zip(np.flatnonzero(jumps == 1).tolist(), np.flatnonzero(jumps == -1).tolist(), strict=True)
+    )
 
 
 def _range(bins: Bins, start: int, end: int) -> str:
@@ -213,7 +248,9 @@ def _example(bins: Bins, index: int, held: tuple[Table, Table]) -> str:
             few = table.take(slice(int(found[0]), int(found[0]) + 1))
             if isinstance(bins.feature, Pattern):
                 codes = symbols(few, bins.feature.names, bins.feature.marks)
-                return show_row(few, 0, {n for n, c in zip(bins.feature.names, codes, strict=True) if c[0] == 0})
+                return show_row(
+                    few, 0, {n for n, c in zip(bins.feature.names, codes, strict=True) if c[0] == 0}
+                )
             return show_row(few, 0)
     return "an output of training"
 

@@ -219,7 +219,11 @@ _SUMMARIES: Mapping[str, Summarize] = MappingProxyType({
         lambda numbers, plain: _low(numbers, plain).max(axis=0) - _high(numbers, plain).min(axis=0),
     "the distance of the two largest numbers": _lead,
 })  # fmt: skip
-_AMONG_SYMBOLS, _OF_ALL, _OF_PLACES = list(_SUMMARIES)[:6], list(_SUMMARIES)[3:6], list(_SUMMARIES)[6:]
+_AMONG_SYMBOLS, _OF_ALL, _OF_PLACES = (
+    list(_SUMMARIES)[:6],
+    list(_SUMMARIES)[3:6],
+    list(_SUMMARIES)[6:],
+)
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,9 @@ class Summary:
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.asarray(_SUMMARIES[self.what](numbers, plain), float)
         good = np.isfinite(found) & (plain.any(axis=0) | (self.what == _AMONG_SYMBOLS[0]))
-        return Column(np.where(good, found, 0.0), None if good.all() else np.where(good, 0, _NOT_A_NUMBER))
+        return Column(
+            np.where(good, found, 0.0), None if good.all() else np.where(good, 0, _NOT_A_NUMBER)
+        )
 
 
 @dataclass(frozen=True)
@@ -308,16 +314,22 @@ def propose(table: Table) -> list[Feature]:
 
 def _several(table: Table, names: tuple[str, ...], numeric: tuple[str, ...]) -> list[Feature]:
     marks = tuple(_frequent(table.columns[name]) for name in names)
-    found: list[Feature] = [Pattern(names, marks)] if any(marks) or len(numeric) < len(names) or _atoms(table) else []
+    found: list[Feature] = (
+        [Pattern(names, marks)] if any(marks) or len(numeric) < len(names) or _atoms(table) else []
+    )
     if len(numeric) < 2:
         return found
     if any(own := tuple(marks[names.index(name)] for name in numeric)) or _atoms(table):
         found += [Summary(numeric, own, what) for what in _AMONG_SYMBOLS]
     found += [Summary(numeric, ((),) * len(numeric), what) for what in (*_OF_ALL, *_OF_PLACES)]
-    found.append(Above(numeric, tuple(float(np.median(table.columns[name].numbers)) for name in numeric)))
+    found.append(
+        Above(numeric, tuple(float(np.median(table.columns[name].numbers)) for name in numeric))
+    )
     pairs = list(itertools.combinations(numeric, 2))
     if len(numeric) > _ALL_PAIRS:
-        pairs = [(a, b) for a, b in itertools.pairwise(numeric)] + [(numeric[0], b) for b in numeric[2:]]
+        pairs = [(a, b) for a, b in itertools.pairwise(numeric)] + [
+            (numeric[0], b) for b in numeric[2:]
+        ]
     return found + [Combined(b, a, sign) for a, b in pairs for sign in (-1, 1)]
 
 

@@ -31,7 +31,16 @@ from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
 from sordino.privacy.ball import ball, certified, lower
 
-__all__ = ["NOT_TRIED", "Certified", "Outcome", "Trial", "certified_report", "certify", "rounded_down", "undecided"]
+__all__ = [
+    "NOT_TRIED",
+    "Certified",
+    "Outcome",
+    "Trial",
+    "certified_report",
+    "certify",
+    "rounded_down",
+    "undecided",
+]
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,9 @@ class Certified:
     event: str
 
 
-def certify(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Claim, alpha: float) -> Certified:
+def certify(
+    gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Claim, alpha: float
+) -> Certified:
     """What this many final runs on each input show; runs that failed or were not made in time count against a violation."""
     here, there = readings[::-1] if gauge.event.swapped else readings
     inputs = ("second", "first") if gauge.event.swapped else ("first", "second")
@@ -51,17 +62,21 @@ def certify(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: C
         return _in_pairs(here, there, runs, alpha, inputs)
     least = least_probability(here.hits, runs, alpha / 2)
     most = most_probability(there.hits + runs - there.runs, runs, alpha / 2)
-    words = (
-        f"has probability at least {rounded_down(least)} on the {inputs[0]} input and at most {_up(most)} on the {inputs[1]}"
+    words = f"has probability at least {rounded_down(least)} on the {inputs[0]} input and at most {_up(most)} on the {inputs[1]}"
+    return Certified(
+        epsilon_lower(least, most, claim.delta), delta_lower(least, most, claim.epsilon), words
     )
-    return Certified(epsilon_lower(least, most, claim.delta), delta_lower(least, most, claim.epsilon), words)
 
 
-def _in_pairs(here: Reading, there: Reading, runs: int, alpha: float, inputs: tuple[str, str]) -> Certified:
+def _in_pairs(
+    here: Reading, there: Reading, runs: int, alpha: float, inputs: tuple[str, str]
+) -> Certified:
     first, second = _in_random_order(here.marked(runs, False)), there.marked(runs, True)
     both = int((first & second).sum())
     missing = runs - sum(map(len, here.marks))
-    ratio = ratio_lower(int(first.sum()) - both, int(second.sum()) - both, int(first.sum()) + missing, runs, alpha)
+    ratio = ratio_lower(
+        int(first.sum()) - both, int(second.sum()) - both, int(first.sum()) + missing, runs, alpha
+    )
     if ratio <= 1:
         return Certified(0.0, 0.0, "is not certainly likelier on either input")
     epsilon = max(0.0, lower(certified(lambda: ball(ratio).log())))
@@ -167,7 +182,9 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -> tuple[Verdict, str]:
+def _verdict(
+    request: Request, outcome: Outcome, violated: bool, witness: str
+) -> tuple[Verdict, str]:
     claimed = f"epsilon {number(request.claim.shown_epsilon)}" + (
         f" with delta {number(request.claim.shown_delta)}" if request.claim.delta else ""
     )
@@ -177,7 +194,10 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
             f"The claim of {claimed} is false: {needed}. The event “{witness}” {outcome.certified.event}."
         )
     if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
-        return Verdict.UNDECIDED, "More than half of the final runs failed or were not made in time, so nothing can be said."
+        return (
+            Verdict.UNDECIDED,
+            "More than half of the final runs failed or were not made in time, so nothing can be said.",
+        )
     short = _cut_short(request, outcome)
     if short and _best_bound(outcome.planned, request) <= request.claim.epsilon:
         return Verdict.UNDECIDED, (
@@ -214,13 +234,18 @@ def _cut_short(request: Request, outcome: Outcome) -> str:
 
 def _best_bound(runs: int, request: Request) -> float:
     """The bound on epsilon if an event happened in every final run on one input and in none on the other."""
-    least, most = least_probability(runs, runs, request.alpha / 2), most_probability(0, runs, request.alpha / 2)
+    least, most = (
+        least_probability(runs, runs, request.alpha / 2),
+        most_probability(0, runs, request.alpha / 2),
+    )
     return epsilon_lower(least, most, request.claim.delta)
 
 
 def _exhausted(outcome: Outcome) -> bool:
     sides = zip(outcome.drawn, outcome.readings, strict=True)
-    return any(r.raised / max(r.runs, 1) - d.table.raised() / d.table.size > _SHIFT for d, r in sides)
+    return any(
+        r.raised / max(r.runs, 1) - d.table.raised() / d.table.size > _SHIFT for d, r in sides
+    )
 
 
 def _seconds(start: float) -> str:
@@ -244,7 +269,9 @@ def _facts(outcome: Outcome, start: float) -> tuple[tuple[str, str], ...]:
 def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
     found = []
     if verdict is Verdict.HOLDS:
-        rare = math.log(2 / request.alpha) / max(min(reading.runs for reading in outcome.readings), 1)
+        rare = math.log(2 / request.alpha) / max(
+            min(reading.runs for reading in outcome.readings), 1
+        )
         found.append(
             f"Events rarer than about {number(rare)} could not be seen with this many runs, nor inputs that were not tried."
         )
@@ -257,7 +284,9 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
         found.append(short)
     untried = sum(trial.problem == NOT_TRIED for trial in outcome.trials)
     if untried:
-        found.append(f"The time was over before {untried} of {len(outcome.trials)} pairs of inputs were tried.")
+        found.append(
+            f"The time was over before {untried} of {len(outcome.trials)} pairs of inputs were tried."
+        )
     missing = [outcome.planned - reading.runs for reading in outcome.readings]
     if any(missing):
         found.append(
@@ -266,7 +295,9 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
         )
     for drawn, which in zip(outcome.drawn, ("first", "second"), strict=True):
         if drawn.batches_failed:
-            found.append(f"A batch failed on the {which} input ({drawn.batches_failed}); runs were made one by one there.")
+            found.append(
+                f"A batch failed on the {which} input ({drawn.batches_failed}); runs were made one by one there."
+            )
         if drawn.changes_input:
             found.append(f"The mechanism changes the {which} input; every run got a fresh copy.")
     kinds = [{int(code) for code in np.unique(drawn.table.shape)} for drawn in outcome.drawn]
@@ -284,7 +315,13 @@ def _events_tried(outcome: Outcome) -> Grid:
         what = subject(event)
         if what not in seen and len(seen) < 6:
             seen.add(what)
-            rows.append((_sentence(what), number(max(0.0, event.predicted)), _sentence(say(event, outcome.found.held))))
+            rows.append(
+                (
+                    _sentence(what),
+                    number(max(0.0, event.predicted)),
+                    _sentence(say(event, outcome.found.held)),
+                )
+            )
     return Grid("What was looked at", ("looked at", "bound expected", "best event"), tuple(rows))
 
 
@@ -293,7 +330,13 @@ def _pairs_tried(trials: tuple[Trial, ...]) -> tuple[Grid, ...]:
         return ()
     ordered = sorted(trials, key=lambda trial: -trial.predicted)
     rows = tuple(
-        (t.name, *t.pair, "" if t.problem else number(max(0.0, t.predicted)), t.problem.split(". ")[0]) for t in ordered
+        (
+            t.name,
+            *t.pair,
+            "" if t.problem else number(max(0.0, t.predicted)),
+            t.problem.split(". ")[0],
+        )
+        for t in ordered
     )
     return (Grid("Inputs tried", ("pattern", "first", "second", "bound expected", "remark"), rows),)
 
@@ -307,7 +350,9 @@ def _distributions(outcome: Outcome) -> Figure:
         scores = [event.score.of(b) for b in binned]
         return _histogram(title, "learned score", scores[0], scores[1])
     bins = event.score.bins
-    feature: Feature = Value(bins.feature.name) if isinstance(bins.feature, Digits) else bins.feature
+    feature: Feature = (
+        Value(bins.feature.name) if isinstance(bins.feature, Digits) else bins.feature
+    )
     columns = [feature.column(table) for table in held]
     numbers = [column.numbers[column.is_number()] for column in columns]
     if all(len(n) > 0.9 * table.size for n, table in zip(numbers, held, strict=True)) and (
@@ -347,7 +392,9 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
     swapped = outcome.found.event.swapped
     top = max(2 * min(claim.shown_epsilon, 20.0), 1.5 * outcome.certified.epsilon, 0.1)
     grid = np.linspace(0.0, min(top, 40.0), _CURVE)
-    tails = [reading.profile[::-1].cumsum()[::-1] / max(reading.runs, 1) for reading in outcome.readings]
+    tails = [
+        reading.profile[::-1].cumsum()[::-1] / max(reading.runs, 1) for reading in outcome.readings
+    ]
     done = [reading.runs / outcome.planned for reading in outcome.readings]
     if swapped:  # the score is large where the first input is likelier: for the second, the complement of its tails
         tails, done = [1 - tails[1], 1 - tails[0]], done[::-1]
@@ -358,9 +405,17 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
     sure = np.maximum((low[None] - growth * high[None]).max(axis=1), 0.0)
     x = tuple(grid.tolist())
     series = (
-        Series("the claim allows", x, tuple(_allowed(grid, claim.shown_epsilon, claim.shown_delta).tolist())),
+        Series(
+            "the claim allows",
+            x,
+            tuple(_allowed(grid, claim.shown_epsilon, claim.shown_delta).tolist()),
+        ),
         Series("the runs show", x, tuple(np.minimum(shown, 1.0).tolist())),
-        Series(f"certain at confidence {number(request.confidence)}", x, tuple(np.minimum(sure, 1.0).tolist())),
+        Series(
+            f"certain at confidence {number(request.confidence)}",
+            x,
+            tuple(np.minimum(sure, 1.0).tolist()),
+        ),
     )
     return Figure("Privacy profile", "epsilon", "delta", series)
 
@@ -368,5 +423,7 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
 def _allowed(grid: Floats, epsilon: float, delta: float) -> Floats:
     """The largest delta at each epsilon of any mechanism that keeps the claim."""
     small = np.exp(-min(epsilon, 700.0))
-    allowed: Floats = delta + (1 - delta) * np.maximum(1 - np.exp(np.minimum(grid - epsilon, 0.0)), 0.0) / (1 + small)
+    allowed: Floats = delta + (1 - delta) * np.maximum(
+        1 - np.exp(np.minimum(grid - epsilon, 0.0)), 0.0
+    ) / (1 + small)
     return allowed

@@ -95,7 +95,11 @@ class Table:
 
 def code(text: str) -> int:
     """A positive 63-bit number that stands for a text."""
-    return int.from_bytes(blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()) >> 1 | 1
+    return (
+        int.from_bytes(blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest())
+        >> 1
+        | 1
+    )
 
 
 MISSING = code("missing")
@@ -150,7 +154,9 @@ def _joined(arrays: list[Codes | None], parts: list[Column]) -> Codes | None:
     if all(array is None for array in arrays):
         return None
     zeros = (np.zeros(len(part.numbers), np.int64) for part in parts)
-    return np.concatenate([blank if array is None else array for array, blank in zip(arrays, zeros, strict=True)])
+    return np.concatenate(
+        [blank if array is None else array for array, blank in zip(arrays, zeros, strict=True)]
+    )
 
 
 class _Sheet:
@@ -165,7 +171,10 @@ class _Sheet:
         self.opaque = set[str]()
 
     def table(self, shape: Codes | int) -> Table:
-        columns = {name: Column(numbers, self._atoms(name), self.fine.get(name)) for name, numbers in self.numbers.items()}
+        columns = {
+            name: Column(numbers, self._atoms(name), self.fine.get(name))
+            for name, numbers in self.numbers.items()
+        }
         shapes = np.broadcast_to(np.asarray(shape, np.int64), self.size)
         return Table(self.size, columns, shapes, self.names, frozenset(self.opaque))
 
@@ -193,7 +202,9 @@ class _Sheet:
         if values.dtype.kind in "OUSV" or np.ma.isMaskedArray(values):
             return self.fill(values.tolist(), where, name, depth)
         if values.dtype.kind in "mM":
-            values = values.astype("datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]").view(np.int64)
+            values = values.astype(
+                "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
+            ).view(np.int64)
         if values.ndim == 1:
             if values.dtype.kind == "c":
                 self._floats(values.real, where, f"{name}.real")
@@ -221,7 +232,11 @@ class _Sheet:
         numbers = values.astype(np.float64)
         if np.isfinite(numbers).all():
             return self._put(where, name, numbers, 0)
-        atoms = np.select([np.isnan(numbers), numbers == np.inf, numbers == -np.inf], [_NAN, _INF, _MINUS_INF], default=0)
+        atoms = np.select(
+            [np.isnan(numbers), numbers == np.inf, numbers == -np.inf],
+            [_NAN, _INF, _MINUS_INF],
+            default=0,
+        )
         return self._put(where, name, np.where(atoms == 0, numbers, 0.0), atoms)
 
     def _fine(self, where: Any, name: str, values: Any) -> None:
@@ -244,7 +259,9 @@ class _Sheet:
             shapes[own] = self._one_class(kind, [values[i] for i in own], rows[own], name, depth)
         return shapes
 
-    def _one_class(self, label: str, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+    def _one_class(
+        self, label: str, values: list[Any], where: Any, name: str, depth: int
+    ) -> Codes | int:
         kind, _, own = label.partition(":")
         if kind in ("bool", "float"):
             self._floats(np.array(values, np.float64), where, name)
@@ -300,10 +317,18 @@ class _Sheet:
     def _inside(self, texts: list[str], where: Any, name: str) -> None:
         """The numbers inside texts, and the lengths of long ones, as columns of their own."""
         rows = np.arange(self.size)[where]
-        found = {text: _NUMBER.findall(text)[:_INSIDE] for text in set(texts) if any(map(str.isdigit, text))}
+        found = {
+            text: _NUMBER.findall(text)[:_INSIDE]
+            for text in set(texts)
+            if any(map(str.isdigit, text))
+        }
         for i in range(max(map(len, found.values()), default=0)):
             own = [j for j, text in enumerate(texts) if len(found.get(text, ())) > i]
-            self._floats(np.array([float(found[texts[j]][i]) for j in own]), rows[own], f"{name}.number {i + 1}")
+            self._floats(
+                np.array([float(found[texts[j]][i]) for j in own]),
+                rows[own],
+                f"{name}.number {i + 1}",
+            )
         long = [j for j, text in enumerate(texts) if len(text) > _LONG]
         if long:
             self._put(rows[long], f"{name}.length", [float(len(texts[j])) for j in long], 0)
@@ -312,7 +337,9 @@ class _Sheet:
         self._texts([value.text for value in values], where, f"{name}.error")
         return np.array([self._kind(f"raises {value.kind}") for value in values], np.int64)
 
-    def _nested(self, kind: str, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+    def _nested(
+        self, kind: str, values: list[Any], where: Any, name: str, depth: int
+    ) -> Codes | int:
         """By size, or by keys; then place by place."""
         if kind == "dict":
             values = [_as_dict(value) for value in values]
@@ -328,22 +355,37 @@ class _Sheet:
         for i, form in enumerate(forms):
             groups[form].append(i)
         for form, own in groups.items():
-            shapes[own] = self._same_form(kind, form, [values[i] for i in own], rows[own], name, depth)
+            shapes[own] = self._same_form(
+                kind, form, [values[i] for i in own], rows[own], name, depth
+            )
         return shapes
 
-    def _same_form(self, kind: str, form: Any, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+    def _same_form(
+        self, kind: str, form: Any, values: list[Any], where: Any, name: str, depth: int
+    ) -> Codes | int:
         if kind == "array":
             return self.array(np.stack(values), where, name, depth)
         if kind == "dict":
-            places = [(f"{name}[{key!r}]", [value[key] for value in values]) for key in form[: _MOST_COLUMNS + 1]]
+            places = [
+                (f"{name}[{key!r}]", [value[key] for value in values])
+                for key in form[: _MOST_COLUMNS + 1]
+            ]
             title = f"dict of {len(form)}"
         else:
             if kind == "set":
-                values = [sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values]
+                values = [
+                    sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values
+                ]
             columns = zip(*values, strict=True)
-            places = [(f"{name}[{i}]", list(column)) for i, column in enumerate(columns) if i <= _MOST_COLUMNS]
+            places = [
+                (f"{name}[{i}]", list(column))
+                for i, column in enumerate(columns)
+                if i <= _MOST_COLUMNS
+            ]
             title = f"{kind} of {form}"
-        shapes: Codes | int = self._kind(f"{title} {[str(k) for k in form]}" if kind == "dict" else title)
+        shapes: Codes | int = self._kind(
+            f"{title} {[str(k) for k in form]}" if kind == "dict" else title
+        )
         first, same = shapes, True
         texts = []
         for place, column in places:
@@ -364,7 +406,11 @@ class _Sheet:
 
 
 def _brief(texts: list[str]) -> str:
-    return f"all {texts[0]}" if len(set(texts)) == 1 else ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+    return (
+        f"all {texts[0]}"
+        if len(set(texts)) == 1
+        else ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+    )
 
 
 def _class(kind: type) -> str:
@@ -375,7 +421,11 @@ def _class(kind: type) -> str:
         return kind.__name__
     for name, types in _CLASSES:
         if issubclass(kind, types):
-            return f"{name}:{kind.__name__}" if issubclass(kind, np.generic) and name != "tuple" else name
+            return (
+                f"{name}:{kind.__name__}"
+                if issubclass(kind, np.generic) and name != "tuple"
+                else name
+            )
     frame = any(hasattr(kind, method) for method in ("to_pydict", "to_dict"))
     return "dict" if frame or dataclasses.is_dataclass(kind) else kind.__name__
 

@@ -49,7 +49,9 @@ class Drawn:
 
     def __add__(self, more: Drawn) -> Drawn:
         failed = self.batches_failed or more.batches_failed
-        return Drawn(concat([self.table, more.table]), failed, self.changes_input or more.changes_input)
+        return Drawn(
+            concat([self.table, more.table]), failed, self.changes_input or more.changes_input
+        )
 
 
 def in_batches(mechanism: Any) -> bool:
@@ -88,7 +90,9 @@ class Runner:
         self._inputs[pair].check()
         return Drawn(concat(tables), self._failed.get(pair, ""), self._inputs[pair].copied)
 
-    def tally(self, pair: int, gauge: Tally, count: int, deadline: float, tell: Callable[[Reading], None]) -> Reading:
+    def tally(
+        self, pair: int, gauge: Tally, count: int, deadline: float, tell: Callable[[Reading], None]
+    ) -> Reading:
         """The counts of the final round; runs that a failing batch hides are not in them."""
         total = gauge.nothing()
         for table in self._tables(pair, count, deadline, hide=True):
@@ -163,21 +167,29 @@ class Runner:
         if not self._released:
             return self._mechanism(data, size=size)
         if isinstance(data, list | tuple | np.ndarray):
-            return self._mechanism.release(np.broadcast_to(np.asarray(data), (size, *np.shape(data))).copy())
-        return self._mechanism.release(np.full(size, data) if isinstance(data, int | float) else [data] * size)
+            return self._mechanism.release(
+                np.broadcast_to(np.asarray(data), (size, *np.shape(data))).copy()
+            )
+        return self._mechanism.release(
+            np.full(size, data) if isinstance(data, int | float) else [data] * size
+        )
 
 
 def _unfinished(output: Any) -> Trouble:
     if hasattr(output, "close"):
         output.close()
-    return Trouble(f"the mechanism returns a {type(output).__name__}, not an output; wrap it in a plain function")
+    return Trouble(
+        f"the mechanism returns a {type(output).__name__}, not an output; wrap it in a plain function"
+    )
 
 
 def _counted(outputs: Any, size: int) -> Any:
     if inspect.isawaitable(outputs) or inspect.isgenerator(outputs):
         raise _unfinished(outputs)
     if not isinstance(outputs, list | tuple | np.ndarray):
-        raise Trouble(f"the mechanism took size={size} and returned a {type(outputs).__name__}, not an array or a list")
+        raise Trouble(
+            f"the mechanism took size={size} and returned a {type(outputs).__name__}, not an array or a list"
+        )
     if isinstance(outputs, np.ndarray) and outputs.ndim == 0:
         raise Trouble(f"the mechanism took size={size} and returned one number")
     if len(outputs) != size:
@@ -206,7 +218,9 @@ class _Input:
 
     def check(self) -> None:
         if self._kept is not None and not self.copied and _print(self._data) != self._print:
-            raise Trouble("the mechanism changed its input between runs, so that they were not runs on the same data")
+            raise Trouble(
+                "the mechanism changed its input between runs, so that they were not runs on the same data"
+            )
 
 
 def _print(data: Any) -> bytes:
@@ -216,7 +230,11 @@ def _print(data: Any) -> bytes:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without what a mechanism prints or warns of."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(_NOWHERE), contextlib.redirect_stderr(_NOWHERE):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(_NOWHERE),
+        contextlib.redirect_stderr(_NOWHERE),
+    ):
         warnings.simplefilter("ignore")
         yield
 

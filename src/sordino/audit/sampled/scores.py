@@ -54,11 +54,17 @@ class Bins:
         if column.atoms is None:
             return np.searchsorted(self.edges, column.numbers).astype(np.uint16)
         places = np.searchsorted(self.atoms, column.atoms)
-        known = self.atoms[np.minimum(places, len(self.atoms) - 1)] == column.atoms if len(self.atoms) else False
+        known = (
+            self.atoms[np.minimum(places, len(self.atoms) - 1)] == column.atoms
+            if len(self.atoms)
+            else False
+        )
         other = len(self.edges) + 1 + np.where(known, places, len(self.atoms))
         if not (column.atoms == 0).any():
             return other.astype(np.uint16)
-        return np.where(column.atoms == 0, np.searchsorted(self.edges, column.numbers), other).astype(np.uint16)
+        return np.where(
+            column.atoms == 0, np.searchsorted(self.edges, column.numbers), other
+        ).astype(np.uint16)
 
 
 class Binned:
@@ -79,7 +85,9 @@ def cut(feature: Feature, columns: Sequence[Column], most: int, most_atoms: int)
     return Bins(feature, _edges(columns, most), _known(columns, most_atoms))
 
 
-def cut_together(features: Sequence[Feature], columns: Sequence[Column], most: int, most_atoms: int) -> list[Bins]:
+def cut_together(
+    features: Sequence[Feature], columns: Sequence[Column], most: int, most_atoms: int
+) -> list[Bins]:
     """The same bins for several features."""
     edges, atoms = _edges(columns, most), _known(columns, most_atoms)
     return [Bins(feature, edges, atoms) for feature in features]
@@ -87,7 +95,9 @@ def cut_together(features: Sequence[Feature], columns: Sequence[Column], most: i
 
 def _edges(columns: Sequence[Column], most: int) -> Floats:
     each = max(1, _SAMPLE // len(columns))
-    numbers = np.sort(np.concatenate([_some(column.numbers[column.is_number()], each) for column in columns]))
+    numbers = np.sort(
+        np.concatenate([_some(column.numbers[column.is_number()], each) for column in columns])
+    )
     if not len(numbers):
         return np.empty(0)
     values, counts = np.unique(numbers, return_counts=True)
@@ -99,7 +109,11 @@ def _edges(columns: Sequence[Column], most: int) -> Floats:
 
 
 def _some(numbers: Floats, most: int) -> Floats:
-    return numbers if len(numbers) <= most else numbers[: most * (len(numbers) // most) : len(numbers) // most]
+    return (
+        numbers
+        if len(numbers) <= most
+        else numbers[: most * (len(numbers) // most) : len(numbers) // most]
+    )
 
 
 def _known(columns: Sequence[Column], most: int) -> Codes:
@@ -186,12 +200,20 @@ def log_ratios(first: Any, second: Any, sizes: tuple[int, int], prior: float) ->
     return shrunk if prior > 1 else ratios
 
 
-def fit_logistic(parts: Sequence[TableScore], first: Binned, second: Binned, rows: int, words: str) -> SumScore:
+def fit_logistic(
+    parts: Sequence[TableScore], first: Binned, second: Binned, rows: int, words: str
+) -> SumScore:
     """Weights for scores that overlap, by penalised logistic regression (Newton steps)."""
     design = np.stack(
-        [np.concatenate([part.of(first)[:rows], part.of(second)[:rows]]).astype(np.float32) for part in parts], axis=1
+        [
+            np.concatenate([part.of(first)[:rows], part.of(second)[:rows]]).astype(np.float32)
+            for part in parts
+        ],
+        axis=1,
     )
-    labels = np.repeat(np.array([1, 0], np.float32), [min(rows, binned.table.size) for binned in (first, second)])
+    labels = np.repeat(
+        np.array([1, 0], np.float32), [min(rows, binned.table.size) for binned in (first, second)]
+    )
     spread = np.maximum(design.std(axis=0), 1e-9)
     design = (design - design.mean(axis=0)) / spread
     design = np.concatenate([design, np.ones((len(design), 1), np.float32)], axis=1)
@@ -206,7 +228,9 @@ def fit_logistic(parts: Sequence[TableScore], first: Binned, second: Binned, row
         if np.abs(step).max() < 1e-4:
             break
     scaled = weights[:-1] / spread
-    return SumScore(tuple(TableScore(p.bins, p.weights * w) for p, w in zip(parts, scaled, strict=True)), words)
+    return SumScore(
+        tuple(TableScore(p.bins, p.weights * w) for p, w in zip(parts, scaled, strict=True)), words
+    )
 
 
 _DEPTH = 3
@@ -244,7 +268,9 @@ class TreeScore:
     complexity = 3
 
     def features(self) -> list[Feature]:
-        used = np.bincount([i for tree in self.trees for i in tree.features], minlength=len(self.bins))
+        used = np.bincount(
+            [i for tree in self.trees for i in tree.features], minlength=len(self.bins)
+        )
         return [self.bins[i].feature for i in np.argsort(-used)]
 
     def of(self, binned: Binned) -> Floats:
@@ -260,11 +286,21 @@ class TreeScore:
 
 
 def fit_trees(
-    bins: Sequence[Bins], ranks: Sequence[Bytes], first: Binned, second: Binned, *, trees: int, rows: int, words: str
+    bins: Sequence[Bins],
+    ranks: Sequence[Bytes],
+    first: Binned,
+    second: Binned,
+    *,
+    trees: int,
+    rows: int,
+    words: str,
 ) -> TreeScore:
     """Fit to tell runs on the first input from runs on the second; each tree sees the next `rows` of each."""
     size = min(first.table.size, second.table.size, _MOST_WINDOWS * rows)
-    codes = [_interleaved(rank[first[b]][:size], rank[second[b]][:size]) for b, rank in zip(bins, ranks, strict=True)]
+    codes = [
+        _interleaved(rank[first[b]][:size], rank[second[b]][:size])
+        for b, rank in zip(bins, ranks, strict=True)
+    ]
     labels = np.tile([1.0, 0.0], size)
     total, grown, at = np.zeros(2 * size), list[_Tree](), 0
     window = min(2 * rows, 2 * size)
@@ -296,8 +332,13 @@ def _grow(codes: list[Bytes], slopes: Floats, curvatures: Floats) -> _Tree:
         offset = node * _WIDTH
         for i, column in enumerate(codes):
             places = offset + column
-            slope = np.bincount(places, slopes, nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1)
-            count = np.bincount(places, minlength=nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1) / 4
+            slope = (
+                np.bincount(places, slopes, nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1)
+            )
+            count = (
+                np.bincount(places, minlength=nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1)
+                / 4
+            )
             rest_slope, rest_count = slope[:, -1:] - slope, count[:, -1:] - count
             gain = slope**2 / (count + _PENALTY) + rest_slope**2 / (rest_count + _PENALTY)
             at = gain.argmax(axis=1)
@@ -314,5 +355,7 @@ def _grow(codes: list[Bytes], slopes: Floats, curvatures: Floats) -> _Tree:
         node = node * 2 + above
     slope = np.bincount(node, slopes, 1 << _DEPTH)
     curvature = np.bincount(node, curvatures, 1 << _DEPTH)
-    sure = np.maximum(1 - curvature / np.maximum(slope**2, 1e-300), 0.0)  # a leaf within its own error says nothing
+    sure = np.maximum(
+        1 - curvature / np.maximum(slope**2, 1e-300), 0.0
+    )  # a leaf within its own error says nothing
     return _Tree(tuple(features), tuple(cuts), _LEARNING * sure * slope / (curvature + _PENALTY))

@@ -11,8 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, simplest, table_levels
-from sordino.audit.sampled.features import Combined, Feature, Pattern, Summary, Value, Whole, propose
+from sordino.audit.sampled.events import (
+    Event,
+    Gauge,
+    Goal,
+    best_events,
+    gauge,
+    levels_of,
+    simplest,
+    table_levels,
+)
+from sordino.audit.sampled.features import (
+    Combined,
+    Feature,
+    Pattern,
+    Summary,
+    Value,
+    Whole,
+    propose,
+)
 from sordino.audit.sampled.outputs import Column, Floats, Table, concat
 from sordino.audit.sampled.scores import (
     Binned,
@@ -83,7 +100,9 @@ class _Parts:
     def counts(self, bins: Bins, part: int = 0) -> tuple[Floats, Floats]:
         if (part, bins) not in self._counts:
             both = (self.fit, self.choose, self.judge)[part]
-            a, b = (np.bincount(binned[bins], minlength=bins.count).astype(float) for binned in both)
+            a, b = (
+                np.bincount(binned[bins], minlength=bins.count).astype(float) for binned in both
+            )
             self._counts[part, bins] = a, b
         return self._counts[part, bins]
 
@@ -111,7 +130,9 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[event.score.complexity])
+        bound = goal.predicted(
+            hits[0], hits[1], (sizes[0], sizes[1]), _CARE[event.score.complexity]
+        )
         return dataclasses.replace(event, predicted=float(bound))
 
 
@@ -126,12 +147,18 @@ def train(first: Table, second: Table, goal: Goal, *, thorough: bool = True) -> 
     order = sorted(range(len(kept)), key=lambda i: -singles[i][0].predicted)
     shortlist = [event for i in order[:_SHORTLIST] for event in singles[i]]
     if thorough:
-        numeric = [name for name, column in look.columns.items() if column.is_number().any()][:_COORDINATES]
+        numeric = [name for name, column in look.columns.items() if column.is_number().any()][
+            :_COORDINATES
+        ]
         scores = [*_sums(numeric, parts), *_learned([kept[i] for i in order], numeric, parts)]
         shortlist += [event for score in scores for event in _top(parts.events(score, goal))]
-    tried = sorted((parts.judged(event, goal) for event in shortlist), key=lambda event: -event.predicted)
+    tried = sorted(
+        (parts.judged(event, goal) for event in shortlist), key=lambda event: -event.predicted
+    )
     event = simplest(tried)
-    score = parts.table(event.score.bins, 4.0) if isinstance(event.score, TableScore) else event.score
+    score = (
+        parts.table(event.score.bins, 4.0) if isinstance(event.score, TableScore) else event.score
+    )
     return Found(event, gauge(event, score, *parts.judge, goal), tuple(tried), parts.tables[2])
 
 
@@ -145,8 +172,15 @@ def _promising(first: Table, second: Table) -> set[str]:
     def apart(name: str) -> float:
         a, b = (table.column(name) for table in few)
         middle = float(np.median(b.numbers))
-        views = [[c.numbers for c in (a, b)], [np.abs(c.numbers - middle) for c in (a, b)], [c.is_number() for c in (a, b)]]
-        gaps = [float(abs(x.mean() - y.mean())) / max(1e-12, math.sqrt((x.var() + y.var()) / len(x))) for x, y in views]
+        views = [
+            [c.numbers for c in (a, b)],
+            [np.abs(c.numbers - middle) for c in (a, b)],
+            [c.is_number() for c in (a, b)],
+        ]
+        gaps = [
+            float(abs(x.mean() - y.mean())) / max(1e-12, math.sqrt((x.var() + y.var()) / len(x)))
+            for x, y in views
+        ]
         return max(gaps)
 
     return set(sorted(names, key=apart, reverse=True)[:_PLACES])
@@ -156,8 +190,13 @@ def _top(events: Iterator[Event]) -> list[Event]:
     """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
     simple = [event for event in ordered if event.score.complexity == 0]
-    sides = [next((event for event in simple if event.swapped == swapped), None) for swapped in (False, True)]
-    return list({id(event): event for event in (*ordered[:2], *sides) if event is not None}.values())
+    sides = [
+        next((event for event in simple if event.swapped == swapped), None)
+        for swapped in (False, True)
+    ]
+    return list(
+        {id(event): event for event in (*ordered[:2], *sides) if event is not None}.values()
+    )
 
 
 def _resolution(rows: int) -> int:
@@ -173,13 +212,19 @@ def _screened(features: Sequence[Feature], parts: _Parts, goal: Goal) -> list[Bi
     """The bins of the features that promise most on few runs; constant ones are dropped."""
     few = parts.first(_SCREEN)
     bins = [_cut(feature, few, min(64, _resolution(min(few.sizes)))) for feature in features]
-    bins = [b for b in bins if b.count > 2 or np.count_nonzero(np.add(*few.counts(b))) > 1] or bins[:1]
+    bins = [b for b in bins if b.count > 2 or np.count_nonzero(np.add(*few.counts(b))) > 1] or bins[
+        :1
+    ]
     if len(bins) > _KEPT:
-        promise = {b: max(event.predicted for event in few.events(few.table(b, 4.0), goal)) for b in bins}
+        promise = {
+            b: max(event.predicted for event in few.events(few.table(b, 4.0), goal)) for b in bins
+        }
         seats = Counter[str]()
         ordered, bins = sorted(bins, key=lambda b: -promise[b]), []
         for b in ordered:
-            family = b.feature.family if isinstance(b.feature, Summary) else type(b.feature).__name__
+            family = (
+                b.feature.family if isinstance(b.feature, Summary) else type(b.feature).__name__
+            )
             seats[family] += 1
             if seats[family] <= _SEATS:
                 bins.append(b)
@@ -213,7 +258,9 @@ def _ranges(bins: Bins, parts: _Parts, goal: Goal) -> Iterator[Floats]:
         yield single
 
 
-def _best_interval(here: Floats, there: Floats, sizes: tuple[int, int], count: int, goal: Goal) -> Floats:
+def _best_interval(
+    here: Floats, there: Floats, sizes: tuple[int, int], count: int, goal: Goal
+) -> Floats:
     p, q = np.append(0, here.cumsum()), np.append(0, there.cumsum())
     start, end = np.triu_indices(len(p), 1)
     at = int(goal.predicted(p[end] - p[start], q[end] - q[start], sizes).argmax())
@@ -227,18 +274,25 @@ def _sums(numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
     if len(numeric) < 2:
         return
     values: list[Feature] = [Value(name) for name in numeric]
-    steps: list[Feature] = [values[0], *(Combined(b, a, -1) for a, b in itertools.pairwise(numeric))]
+    steps: list[Feature] = [
+        values[0],
+        *(Combined(b, a, -1) for a, b in itertools.pairwise(numeric)),
+    ]
     for title, features in (("coordinates", values), ("steps between coordinates", steps)):
         for most in (6, 32):
             bins = [cut(f, parts.columns(f), most, 16) for f in features]
-            yield SumScore(tuple(parts.table(b, 10.0) for b in bins), f"the {title}, weighed one by one")
+            yield SumScore(
+                tuple(parts.table(b, 10.0) for b in bins), f"the {title}, weighed one by one"
+            )
         columns = [column for f in features for column in parts.columns(f)]
         for most in (8, 64):  # few bins where each coordinate tells little
             shared = cut_together(features, columns, most, 16)
             counts = [parts.counts(b) for b in shared]
             first, second = (np.sum([pair[side] for pair in counts], axis=0) for side in (0, 1))
             weights = log_ratios(first, second, parts.sizes, 10.0)
-            yield SumScore(tuple(TableScore(b, weights) for b in shared), f"the {title}, weighed alike")
+            yield SumScore(
+                tuple(TableScore(b, weights) for b in shared), f"the {title}, weighed alike"
+            )
 
 
 def _learned(kept: Sequence[Bins], numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
@@ -251,10 +305,17 @@ def _learned(kept: Sequence[Bins], numeric: Sequence[str], parts: _Parts) -> Ite
     tables = [parts.table(b, 10.0) for b in bins]
     lines = [TableScore(b, _line(b)) for b in (*own, *bins[len(kept) :])]
     if len(bins) > 1 and min(parts.sizes) >= _FEWEST_ROWS:
-        yield fit_logistic([*tables, *lines], *parts.fit, _LOGISTIC_ROWS, "several features, weighed together")
+        yield fit_logistic(
+            [*tables, *lines], *parts.fit, _LOGISTIC_ROWS, "several features, weighed together"
+        )
         ranks = [_ranked(table) for table in tables]
         score = fit_trees(
-            bins, ranks, *parts.fit, trees=_TREES[-1], rows=_TREE_ROWS, words="several features, by decision trees"
+            bins,
+            ranks,
+            *parts.fit,
+            trees=_TREES[-1],
+            rows=_TREE_ROWS,
+            words="several features, by decision trees",
         )
         yield from (score.first(count) for count in _TREES)
 

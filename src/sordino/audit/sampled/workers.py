@@ -57,12 +57,20 @@ class Team(Protocol):
         """End all workers."""
 
 
-def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers: int | None) -> Team:
+def team(
+    mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers: int | None
+) -> Team:
     """Two workers where processes can be forked and there is more than one core, else this process."""
     can_fork = hasattr(os, "fork")
     if workers == 2 and not can_fork:
-        rule = "two workers are forked processes, and this system (Windows, for example) cannot fork"
-        raise InvalidInput("workers=2", rule, "Leave workers out, or pass 1: all runs are then made in this process.")
+        rule = (
+            "two workers are forked processes, and this system (Windows, for example) cannot fork"
+        )
+        raise InvalidInput(
+            "workers=2",
+            rule,
+            "Leave workers out, or pass 1: all runs are then made in this process.",
+        )
     if workers is None:
         # polars keeps threads that a forked process waits for in vain
         workers = 2 if (os.cpu_count() or 1) > 1 and "polars" not in sys.modules else 1
@@ -88,7 +96,9 @@ class Alone:
         drawn, half = list[Drawn](), deadline - max(0.0, deadline - time.monotonic()) / 2
         for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
             with _alarm(max(until, self.end)):
-                drawn.append(runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2)))  # type: ignore[misc]
+                drawn.append(
+                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))
+                )  # type: ignore[misc]
         a, b = drawn
         return a, b
 
@@ -117,7 +127,11 @@ class Alone:
 def _alarm(deadline: float) -> Iterator[None]:
     """Cut a mechanism that runs in the main thread of this process long after the deadline."""
     left = deadline - time.monotonic() + _GRACE
-    if left > _FOREVER / 2 or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if (
+        left > _FOREVER / 2
+        or threading.current_thread() is not threading.main_thread()
+        or not hasattr(signal, "setitimer")
+    ):
         yield
         return
 
@@ -169,13 +183,19 @@ class Forked:
 
         def heard(side: int, news: Any) -> None:
             latest[side] = news
-            tell(sum(reading.runs / max(n, 1) for reading, n in zip(latest, counts, strict=True)) / 2)
+            tell(
+                sum(reading.runs / max(n, 1) for reading, n in zip(latest, counts, strict=True)) / 2
+            )
 
-        found = self._ask([("tally", pair, gauge, count, deadline) for count in counts], deadline, heard)
+        found = self._ask(
+            [("tally", pair, gauge, count, deadline) for count in counts], deadline, heard
+        )
         a, b = (last if end is None else end for end, last in zip(found, latest, strict=True))
         return a, b
 
-    def _ask(self, questions: Sequence[Any], deadline: float, heard: Callable[[int, Any], None]) -> list[Any]:
+    def _ask(
+        self, questions: Sequence[Any], deadline: float, heard: Callable[[int, Any], None]
+    ) -> list[Any]:
         """The answers of both workers; None for one that is late and was ended."""
         answers: list[Any] = [None, None]
         waiting = dict[Any, int]()
@@ -232,7 +252,10 @@ def _is_ours(mechanism: Any) -> bool:
     if owner is not None:
         kind = type(owner)
         home = sys.modules.get(kind.__module__)
-        if not _is_here(getattr(home, "__file__", None)) or getattr(home, kind.__qualname__, None) is not kind:
+        if (
+            not _is_here(getattr(home, "__file__", None))
+            or getattr(home, kind.__qualname__, None) is not kind
+        ):
             return False
         if mechanism is owner:
             return True
@@ -247,7 +270,9 @@ def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:
     ours, theirs = Pipe()
     parent = os.getpid()  # known before the fork: a child whose parent is gone already must notice
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads: the child runs the mechanism only
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # forking with threads: the child runs the mechanism only
         pid = os.fork()
     if pid:
         theirs.close()
@@ -310,4 +335,7 @@ def raised_always(drawn: Drawn) -> Raised | None:
     if len(names) != 1 or not (name := names.pop()).startswith("raises "):
         return None
     column = drawn.table.columns[".error"].atoms
-    return Raised(name.removeprefix("raises "), drawn.table.names.get(int(column[0]), "") if column is not None else "")
+    return Raised(
+        name.removeprefix("raises "),
+        drawn.table.names.get(int(column[0]), "") if column is not None else "",
+    )

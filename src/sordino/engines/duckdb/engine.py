@@ -104,15 +104,23 @@ class DuckDB:
             for name, value in limits.items():
                 run(f"SET {name} = {value}")
         except duckdb.Error:
-            value, rule = ", ".join(f"{k} = {v}" for k, v in limits.items()), "the engine does not take these limits"
-            raise InvalidInput(value, rule, 'Pass memory="2GB" and threads=4 or the like.') from None
+            value, rule = (
+                ", ".join(f"{k} = {v}" for k, v in limits.items()),
+                "the engine does not take these limits",
+            )
+            raise InvalidInput(
+                value, rule, 'Pass memory="2GB" and threads=4 or the like.'
+            ) from None
         run(f"SET temp_directory = {text(str(self._scratch.path))}")
         for setting in _SETTINGS:
             run(f"SET {setting}")
         run(f"CREATE SCHEMA {quoted(GATE)}")
         into = self._connection
         longest = self._longest_text
-        entered = {t.name: self._reading(t, partial(enter, into, t, place, longest)) for place, t in enumerate(tables)}
+        entered = {
+            t.name: self._reading(t, partial(enter, into, t, place, longest))
+            for place, t in enumerate(tables)
+        }
         expect_comparable(tables, entered)
         by_name = {table.name: table for table in tables}
         for name, key in parent_keys(tables):
@@ -120,7 +128,11 @@ class DuckDB:
                 raise shared_key(by_name[name], key)
         self.expect_unchanged()
         read = [] if longest is not None else tables  # copies are not read from their files again
-        paths = [table.source.path for table in read if table.source.kind == "parquet" and table.source.path]
+        paths = [
+            table.source.path
+            for table in read
+            if table.source.kind == "parquet" and table.source.path
+        ]
         lock(into, dict.fromkeys(path for file in paths for path in (str(file), one_file(file))))
 
     def _reading(self, table: Table, work: Callable[[], T]) -> T:
@@ -131,7 +143,9 @@ class DuckDB:
             raise
         except Exception as error:
             failed = type(error).__name__
-        raise unreadable(table, failed)  # outside of `except`: what it would carry along may quote cells
+        raise unreadable(
+            table, failed
+        )  # outside of `except`: what it would carry along may quote cells
 
     def expect_unchanged(self) -> None:
         """Refuse if a source file is no longer what was opened."""
@@ -143,10 +157,14 @@ class DuckDB:
         if not table.public:
             raise ValueError(f"{table.name} is not public")
         with self._lock:
-            return self._connection.sql(f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}").to_arrow_table()  # noqa: S608
+            return self._connection.sql(
+                f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}"
+            ).to_arrow_table()
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
+    def snapshot(
+        self, statements: Sequence[Statement] = (), deadline: float | None = None
+    ) -> Iterator[Run]:
         """The files as they were opened, which stay the same or are refused."""
         del statements
         self.expect_unchanged()
@@ -175,7 +193,9 @@ class DuckDB:
                 kind = pa.string() if isinstance(values[0], str) else pa.int64()
                 arriving = f"{name} arriving"
                 self._connection.register(arriving, pa.table({"value": pa.array(values, kind)}))
-                self._connection.execute(f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {quoted(arriving)}")  # noqa: S608
+                self._connection.execute(
+                    f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {quoted(arriving)}"
+                )
                 self._connection.unregister(arriving)
                 self._held.add(name)
 
@@ -195,7 +215,10 @@ class DuckDB:
     def close(self) -> None:
         """Stop what is running, close the database and remove its folder."""
         self.interrupt()
-        with self._lock, self._closing:  # nor must the connection go while another thread asks it for progress
+        with (
+            self._lock,
+            self._closing,
+        ):  # nor must the connection go while another thread asks it for progress
             self._connection.close()
         self._scratch.close()
 
@@ -217,11 +240,19 @@ def _limits(memory: object, threads: object) -> dict[str, str]:
         sizes = _MEMORY.fullmatch(memory.strip()) if isinstance(memory, str) else None
         if sizes is None or not float(re.match(r"[\d.]+", sizes[0])[0]):  # type: ignore[index]
             hint = 'Pass a text such as memory="2GB", or leave it out.'
-            raise InvalidInput(f"memory = {show(memory)}", "memory is a positive number with a unit", hint)
+            raise InvalidInput(
+                f"memory = {show(memory)}", "memory is a positive number with a unit", hint
+            )
         found["memory_limit"] = text(sizes[0])
     if threads is not None:
-        if isinstance(threads, bool) or not isinstance(threads, numbers.Integral) or not 1 <= int(threads) <= _MOST_THREADS:
+        if (
+            isinstance(threads, bool)
+            or not isinstance(threads, numbers.Integral)
+            or not 1 <= int(threads) <= _MOST_THREADS
+        ):
             rule = f"threads is a whole number from 1 to {_MOST_THREADS}"
-            raise InvalidInput(f"threads = {show(threads)}", rule, "Pass threads=2 or the like, or leave it out.")
+            raise InvalidInput(
+                f"threads = {show(threads)}", rule, "Pass threads=2 or the like, or leave it out."
+            )
         found["threads"] = str(int(threads))
     return found

@@ -19,11 +19,26 @@ __all__ = ["TEXT", "WHOLE_NUMBERS", "cell", "convertible", "identity", "kind_of"
 
 WHOLE_NUMBERS, TEXT = "whole numbers", "text"
 
-_WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
+_WHOLE = frozenset(
+    [
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+    ]
+)
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
 _MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
 _ZONED, _ZONED_FINE = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the calendar's ends, in microseconds since 1970
+_FIRST, _LAST = (
+    -62_135_596_800_000_000,
+    253_402_300_799_999_999,
+)  # the calendar's ends, in microseconds since 1970
 _WITH_OFFSET = ":[0-9]{2}([.][0-9]+)? ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _FITTING: Mapping[Kind, frozenset[str]] = {
     "int": _WHOLE,
@@ -33,7 +48,13 @@ _FITTING: Mapping[Kind, frozenset[str]] = {
     "date": frozenset({"DATE"}),
     "datetime": _MOMENT | {_ZONED, _ZONED_FINE},
 }
-_OF_TEXT = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
+_OF_TEXT = {
+    "int": "HUGEINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "date": "DATE",
+    "datetime": "TIMESTAMP",
+}
 
 
 def _name(engine_type: str) -> str:
@@ -54,7 +75,9 @@ def identity(engine_type: str, raw: str) -> Identity | None:
     name = _name(engine_type)
     if name in _WHOLE:
         return Identity(raw, WHOLE_NUMBERS)
-    if name == "BLOB":  # as text that every engine spells alike: which of a person's values count hangs on a hash of it
+    if (
+        name == "BLOB"
+    ):  # as text that every engine spells alike: which of a person's values count hangs on a hash of it
         return Identity(f"HEX({raw})", name)
     if name in ("UHUGEINT", "DECIMAL"):
         return Identity(raw, engine_type.strip().upper())

@@ -68,7 +68,11 @@ def _remove_leftovers(parent: Path) -> None:
         with contextlib.suppress(OSError):
             status = folder.lstat()
             own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-            if not stat.S_ISDIR(status.st_mode) or not own or time.time() - status.st_mtime < _YOUNG:
+            if (
+                not stat.S_ISDIR(status.st_mode)
+                or not own
+                or time.time() - status.st_mtime < _YOUNG
+            ):
                 continue
             with (folder / _LOCK).open("r+") as lock:
                 dead = _lock(lock)

@@ -19,7 +19,14 @@ from sqlglot import exp
 
 from sordino.engines.duckdb import forms
 from sordino.engines.duckdb.locked import text
-from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, expect_distinct, unreadable
+from sordino.engines.gate import (
+    Admitted,
+    Identity,
+    SourceColumn,
+    admitted,
+    expect_distinct,
+    unreadable,
+)
 from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 from sordino.privacy.exact import show
@@ -27,7 +34,16 @@ from sordino.query.dataset import Column, Table
 from sordino.query.stub import source_columns
 from sordino.query.types import Text
 
-__all__ = ["Relation", "arrow", "csv_records", "described", "enter", "one_file", "quoted", "share_key"]
+__all__ = [
+    "Relation",
+    "arrow",
+    "csv_records",
+    "described",
+    "enter",
+    "one_file",
+    "quoted",
+    "share_key",
+]
 
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
@@ -49,7 +65,9 @@ class Relation:
         return f"{self.sql} AS source({', '.join(f'r{i}' for i in range(len(self.columns)))})"
 
 
-def enter(connection: Any, table: Table, place: int, longest: int | None = None) -> tuple[Admitted, ...]:
+def enter(
+    connection: Any, table: Table, place: int, longest: int | None = None
+) -> tuple[Admitted, ...]:
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
     What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart. With
@@ -62,7 +80,9 @@ def enter(connection: Any, table: Table, place: int, longest: int | None = None)
             relation = Relation(quoted(f"frame {place}"), columns)
             chosen = _chosen(table, relation, whole_floats=True)
             kept = sorted({column.place for column in chosen}) or [0][: len(columns)]
-            connection.register(f"frame {place}", frame.select(kept).rename_columns([f"r{i}" for i in kept]))
+            connection.register(
+                f"frame {place}", frame.select(kept).rename_columns([f"r{i}" for i in kept])
+            )
             _view(connection, table, chosen, relation.sql)
         case "parquet":
             relation = _parquet(connection, table)
@@ -75,7 +95,9 @@ def enter(connection: Any, table: Table, place: int, longest: int | None = None)
         case "csv":
             path = Path(source.path or "")
             header = _header(path)
-            relation = Relation(quoted(f"text {place}"), tuple(SourceColumn(name, "VARCHAR") for name in header))
+            relation = Relation(
+                quoted(f"text {place}"), tuple(SourceColumn(name, "VARCHAR") for name in header)
+            )
             chosen = _chosen_of_text(table, relation)
             run(f"CREATE TABLE {relation.sql} AS SELECT * FROM {_csv(path, len(header))}")  # noqa: S608
             # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
@@ -116,7 +138,11 @@ def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: in
     items = []
     for column in chosen:
         name = quoted(column.name)
-        kind = None if column.cells or column.name not in table.columns else table.columns[column.name].type
+        kind = (
+            None
+            if column.cells or column.name not in table.columns
+            else table.columns[column.name].type
+        )
         match kind:
             case Text(values=tuple() as values):
                 listed = ", ".join(text(value) for value in values)
@@ -127,10 +153,16 @@ def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: in
                 items.append(name)
     identities = [column.name for column in chosen if column.cells]
     sizes = [f"MAX(STRLEN(CAST({quoted(name)} AS VARCHAR))) > {4 * longest}" for name in identities]
-    if sizes and any(connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]):  # noqa: S608
-        raise unreadable(table, f"a person's name or a key in it is longer than {4 * longest:,} bytes")
+    if sizes and any(
+        connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]
+    ):
+        raise unreadable(
+            table, f"a person's name or a key in it is longer than {4 * longest:,} bytes"
+        )
     aside = quoted(f"copy of {table.name}")
-    connection.execute(f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}")  # noqa: S608
+    connection.execute(
+        f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}"
+    )
     of = table.source.kind
     connection.execute(f"DROP {'TABLE' if of == 'csv' else 'VIEW'} {_gated(table)}")
     connection.execute(f"CREATE VIEW {_gated(table)} AS SELECT * FROM {aside}")  # noqa: S608
@@ -146,11 +178,20 @@ def share_key(connection: Any, table: Table, key: Sequence[str]) -> bool:
 
 def _read_every_cell(connection: Any, table: Table) -> None:
     """Decode all that questions will read. A cell that is too long is refused: to group by it could take all memory."""
-    kinds = {str(row[0]): str(row[1]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()}
+    kinds = {
+        str(row[0]): str(row[1])
+        for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()
+    }
     cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in kinds]
     sizes = {"VARCHAR": "STRLEN", "BLOB": "OCTET_LENGTH"}
-    long = [f"MAX({sizes[kind]}({quoted(name)})) > {_LONGEST_CELL}" for name, kind in kinds.items() if kind in sizes]
-    (found,) = connection.execute(f"SELECT {', '.join(cells + long)} FROM {_gated(table)}").fetchall()  # noqa: S608
+    long = [
+        f"MAX({sizes[kind]}({quoted(name)})) > {_LONGEST_CELL}"
+        for name, kind in kinds.items()
+        if kind in sizes
+    ]
+    (found,) = connection.execute(
+        f"SELECT {', '.join(cells + long)} FROM {_gated(table)}"
+    ).fetchall()
     if any(found[len(cells) :]):
         raise unreadable(table, f"a text in it is longer than {_LONGEST_CELL:,} bytes")
 
@@ -168,7 +209,9 @@ def _gated(table: Table) -> str:
     return f"{quoted(GATE)}.{quoted(table.name)}"
 
 
-def _chosen(table: Table, relation: Relation, *, whole_floats: bool = False) -> tuple[Admitted, ...]:
+def _chosen(
+    table: Table, relation: Relation, *, whole_floats: bool = False
+) -> tuple[Admitted, ...]:
     def cell(column: Column, kind: str, place: int) -> str | None:
         # pandas holds whole numbers with gaps as floats: where int is declared they are turned back, NaN into NULL
         if whole_floats and kind in ("FLOAT", "DOUBLE") and column.kind == "int":
@@ -191,9 +234,7 @@ def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
         own = table.columns.get(name)
         if own is not None and own.kind == "float":
             rule = "floats merge large numbers that differ, so that two persons could become one"
-            what = (
-                f"tables.{table.name}.columns.{name} with type = 'float', {'the unit' if name == table.person else 'a key'}"
-            )
+            what = f"tables.{table.name}.columns.{name} with type = 'float', {'the unit' if name == table.person else 'a key'}"
             raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
         if own is None or own.kind != "int":
             return Identity(f"r{place}", forms.TEXT)
@@ -210,15 +251,21 @@ def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
 def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any]:
     """The columns of an object in memory, with DuckDB's words for their types, and the object as Arrow."""
     names = [str(name) for name in getattr(table.source.frame, "columns", ())]
-    if not hasattr(table.source.frame, "schema"):  # pandas may hold a name twice, and its conversion would not say which
+    if not hasattr(
+        table.source.frame, "schema"
+    ):  # pandas may hold a name twice, and its conversion would not say which
         expect_distinct(table, names)
     frame = _plain(arrow(table.source.frame))
     frame.validate(full=True)
     kinds = _kinds(connection, frame.schema)
     for place, kind in enumerate(getattr(table.source.frame, "dtypes", ())):
-        if str(kind) == "Object":  # polars hands out addresses, which differ where the Python objects are equal
+        if (
+            str(kind) == "Object"
+        ):  # polars hands out addresses, which differ where the Python objects are equal
             kinds[place] = "Object"
-    return tuple(SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)), frame
+    return tuple(
+        SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)
+    ), frame
 
 
 def _plain(frame: Any) -> Any:
@@ -233,7 +280,10 @@ def _kinds(connection: Any, schema: Any) -> list[str]:
     import pyarrow as pa
 
     try:
-        empty = pa.table([pa.array([], field.type) for field in schema], names=[f"r{i}" for i in range(len(schema))])
+        empty = pa.table(
+            [pa.array([], field.type) for field in schema],
+            names=[f"r{i}" for i in range(len(schema))],
+        )
         connection.register("kinds", empty)
         kinds = [str(row[1]) for row in connection.execute("DESCRIBE kinds").fetchall()]
         connection.unregister("kinds")
@@ -266,7 +316,10 @@ def _parquet(connection: Any, table: Table) -> Relation:
     described = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()  # noqa: S608
     if len(described) != len(names):
         raise unreadable(table, "its columns are not understood")
-    return Relation(sql, tuple(SourceColumn(name, str(row[1])) for name, row in zip(names, described, strict=True)))
+    return Relation(
+        sql,
+        tuple(SourceColumn(name, str(row[1])) for name, row in zip(names, described, strict=True)),
+    )
 
 
 def _attached(connection: Any, table: Table, place: int) -> Relation:
@@ -287,7 +340,9 @@ def _attached(connection: Any, table: Table, place: int) -> Relation:
             raise InvalidDeclaration(what, rule, hint)
         known = ", ".join(sorted(row[0] for row in tables)[:20]) or "none"
         hint = f"Its tables: {known}. Name one by table = ..."
-        raise InvalidDeclaration(what, f"the file has no table {show(name)} in its main schema", hint)
+        raise InvalidDeclaration(
+            what, f"the file has no table {show(name)} in its main schema", hint
+        )
     of = f"{found} AND table_name = {text(own)}"
     query = f"SELECT column_name, data_type, is_generated FROM duckdb_columns() WHERE {of} ORDER BY column_index"  # noqa: S608
     columns = tuple(SourceColumn(*row) for row in connection.execute(query).fetchall())
@@ -311,7 +366,11 @@ def _header(path: Path) -> list[str]:
     """
     with (gzip.open if _zipped(path) else open)(path, "rb") as lines:
         first = lines.readline(_LONGEST_LINE)
-        if not _in_place(itertools.chain([first.removeprefix(b"\xef\xbb\xbf")], iter(lambda: lines.read(2**20), b""))):
+        if not _in_place(
+            itertools.chain(
+                [first.removeprefix(b"\xef\xbb\xbf")], iter(lambda: lines.read(2**20), b"")
+            )
+        ):
             raise ValueError("a quote is not closed, or within a cell that does not begin with one")
     return next(csv.reader([first.decode("utf-8-sig")]), [])
 

@@ -19,5 +19,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] != "psycopg":
             raise
         rule = "tables in PostgreSQL are read by psycopg, which is not installed"
-        raise InvalidInput("an address postgresql://...", rule, "Run: pip install 'sordino[postgres]'.") from None
+        raise InvalidInput(
+            "an address postgresql://...", rule, "Run: pip install 'sordino[postgres]'."
+        ) from None
     return engine.Postgres

@@ -19,7 +19,12 @@ __all__ = ["LOST", "Connection", "connect", "sqlstate"]
 
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 """What the driver raises when the server is gone."""
-_ALERT = {"connect_timeout": "10", "tcp_user_timeout": "60000", "keepalives_idle": "30", "keepalives_interval": "10"}
+_ALERT = {
+    "connect_timeout": "10",
+    "tcp_user_timeout": "60000",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+}
 _SETTINGS = {
     "row_security": "off",  # fails instead of hiding rows
     "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "TimeZone": "UTC", "timezone_abbreviations": "Default",
@@ -51,7 +56,10 @@ class Connection:
 
     def begin(self) -> None:
         """A transaction that sees one moment and changes nothing."""
-        lines = ["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "SET LOCAL search_path = pg_catalog, pg_temp"]
+        lines = [
+            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            "SET LOCAL search_path = pg_catalog, pg_temp",
+        ]
         lines += [f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items()]
         self._driver.execute("; ".join(lines))
 
@@ -95,14 +103,23 @@ def connect(source: Source, what: str) -> Connection:
         given = conninfo.conninfo_to_dict(source.address or "")
         if source.password_file is not None:
             given["password"] = source.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-        known: dict[str, Any] = {**_ALERT, "fallback_application_name": "sordino", **given, "client_encoding": "utf8"}
+        known: dict[str, Any] = {
+            **_ALERT,
+            "fallback_application_name": "sordino",
+            **given,
+            "client_encoding": "utf8",
+        }
         driver = psycopg.connect(**known, autocommit=True, prepare_threshold=None)
     except psycopg.ProgrammingError:
         reason = "its parameters are not understood"
     except psycopg.Error as error:
         state = sqlstate(error)
         known_reasons = [text for code, text in _REASONS.items() if state.startswith(code)]
-        reason = known_reasons[0] if known_reasons else "the server does not answer, or does not let this user in"
+        reason = (
+            known_reasons[0]
+            if known_reasons
+            else "the server does not answer, or does not let this user in"
+        )
     except (OSError, UnicodeError):
         reason = "the password_file cannot be read"
     if reason:  # outside of `except`: what it would carry along may quote the address

@@ -67,8 +67,13 @@ def _with(writer: Any, value: exp.Expr, build: Callable[[str], str]) -> str:
     """`build` of the value's text, computed once and named unless it is short; OFFSET 0 keeps it from being copied."""
     written = str(writer.sql(value))
     inner = value.unnest()
-    if isinstance(inner, exp.Column | exp.Identifier | exp.Literal) or value.find(exp.Window) is not None:
-        return build(f"({written})" if not isinstance(value, exp.Column | exp.Identifier) else written)
+    if (
+        isinstance(inner, exp.Column | exp.Identifier | exp.Literal)
+        or value.find(exp.Window) is not None
+    ):
+        return build(
+            f"({written})" if not isinstance(value, exp.Column | exp.Identifier) else written
+        )
     return _named(written, build)
 
 
@@ -87,16 +92,23 @@ def _known(node: exp.Expr) -> float | None:
 
 def _doubles(writer: Any, node: Doubles) -> str:
     operator, left, right = node.args["operator"], node.this, node.expression
-    if node.find(exp.Window) is not None and not (_known(right) or (operator == "*" and _known(left))):
+    if node.find(exp.Window) is not None and not (
+        _known(right) or (operator == "*" and _known(left))
+    ):
         raise UnsupportedError("arithmetic of windows without bounds")
     if operator in "+-":
-        return _named(str(writer.sql(left)), lambda a: _named(str(writer.sql(right)), lambda b: _sum(a, b, operator)))
+        return _named(
+            str(writer.sql(left)),
+            lambda a: _named(str(writer.sql(right)), lambda b: _sum(a, b, operator)),
+        )
     for value, other in ((right, left), (left, right)):
         known = _known(value)
         if known and math.isfinite(known) and (value is right or operator == "*"):
             return _with(writer, other, partial(_by_constant, factor=known, operator=operator))
     form = _product if operator == "*" else _quotient
-    return _named(str(writer.sql(left)), lambda a: _named(str(writer.sql(right)), lambda b: form(a, b)))
+    return _named(
+        str(writer.sql(left)), lambda a: _named(str(writer.sql(right)), lambda b: form(a, b))
+    )
 
 
 _INFINITY = "CAST('Infinity' AS DOUBLE PRECISION)"
@@ -140,7 +152,11 @@ def _largest(holds: Callable[[float], bool]) -> float:
     low, high = 0, struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0]
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(struct.unpack("<d", struct.pack("<q", middle))[0]) else (low, middle - 1)
+        low, high = (
+            (middle, high)
+            if holds(struct.unpack("<d", struct.pack("<q", middle))[0])
+            else (low, middle - 1)
+        )
     return float(struct.unpack("<d", struct.pack("<q", low))[0])
 
 
@@ -164,7 +180,9 @@ def _product(a: str, b: str) -> str:
 def _exact_sign(x: str, y: str) -> str:
     """x * y - 1, exactly, where x * y is rounded to 1: each factor is split into two halves whose products are exact."""
     split = _double(2.0**27 + 1)
-    halves = f"SELECT x, y, {split} * x - ({split} * x - x) AS g, {split} * y - ({split} * y - y) AS h"
+    halves = (
+        f"SELECT x, y, {split} * x - ({split} * x - x) AS g, {split} * y - ({split} * y - y) AS h"
+    )
     given = f"(SELECT {x} AS x, {y} AS y OFFSET 0) AS k"
     parts = f"SELECT g, h, x - g AS i, y - h AS j FROM ({halves} FROM {given} OFFSET 0) AS l"  # noqa: S608
     return f"(SELECT ((g * h - 1) + g * j + i * h) + i * j FROM ({parts} OFFSET 0) AS m)"  # noqa: S608
@@ -189,7 +207,11 @@ def _let(writer: Any, node: Let) -> str:
     if node.this.find(exp.Window) is not None:
 
         def put(found: exp.Expr) -> exp.Expr:
-            is_name = isinstance(found, exp.Identifier) and found.this == "v" and not found.args.get("quoted")
+            is_name = (
+                isinstance(found, exp.Identifier)
+                and found.this == "v"
+                and not found.args.get("quoted")
+            )
             return exp.Paren(this=node.this.copy()) if is_name else found
 
         return f"({writer.sql(node.expression.copy().transform(put))})"
@@ -197,7 +219,9 @@ def _let(writer: Any, node: Let) -> str:
 
 
 def _text_list(_: Any, node: TextList) -> str:
-    if not node.this.this:  # PostgreSQL splits the empty text into no texts, not into one that is empty
+    if (
+        not node.this.this
+    ):  # PostgreSQL splits the empty text into no texts, not into one that is empty
         return "CAST(ARRAY[''] AS TEXT[])"
     return f"STRING_TO_ARRAY({text(node.this.this)}, {text(node.expression.this)})"
 
@@ -250,7 +274,11 @@ def _literal(writer: Any, node: exp.Literal) -> str:
     del writer
     if node.is_string:
         return f'({text(node.this)} COLLATE "C")'
-    return _double(float(node.this)) if "e" in node.this.lower() or "." in node.this else str(node.this)
+    return (
+        _double(float(node.this))
+        if "e" in node.this.lower() or "." in node.this
+        else str(node.this)
+    )
 
 
 def _alias(writer: Any, node: exp.Alias) -> str:
@@ -258,7 +286,12 @@ def _alias(writer: Any, node: exp.Alias) -> str:
     inner = node.this.unnest()
     if isinstance(inner, exp.Neg):
         inner = inner.this
-    if isinstance(inner, exp.Literal) and not inner.is_string and "e" not in inner.this and len(inner.this) < 18:
+    if (
+        isinstance(inner, exp.Literal)
+        and not inner.is_string
+        and "e" not in inner.this
+        and len(inner.this) < 18
+    ):
         return f"CAST({writer.sql(node.this)} AS BIGINT) AS {writer.sql(node, 'alias')}"
     return str(writer.alias_sql(node))
 
@@ -285,7 +318,9 @@ def _round(writer: Any, node: exp.Round) -> str:
 
     def rounded(x: str) -> str:
         scaled = _named(f"{x} * {_double(power)}", lambda y: f"({whole(y)})")
-        return f"CASE WHEN ABS({x}) <= {_double(most)} THEN {scaled} / {_double(power)} ELSE {x} END"
+        return (
+            f"CASE WHEN ABS({x}) <= {_double(most)} THEN {scaled} / {_double(power)} ELSE {x} END"
+        )
 
     return _with(writer, node.this, lambda x: f"({rounded(x)})")
 
@@ -324,10 +359,15 @@ def _pow(writer: Any, node: exp.Pow) -> str:
             f"ABS({y}) < 1e-20 THEN {one}",
             f"ABS({size}) <= {_double(_LEAST_POWER)} THEN POWER({x}, {y})",
         ]
-        signed = f"CASE WHEN {x} < 0 AND {y} - 2 * FLOOR({y} * 0.5) = 1 THEN -1 ELSE 1 END * {beyond}"
+        signed = (
+            f"CASE WHEN {x} < 0 AND {y} - 2 * FLOOR({y} * 0.5) = 1 THEN -1 ELSE 1 END * {beyond}"
+        )
         return f"(CASE {' '.join(f'WHEN {arm}' for arm in arms)} ELSE {signed} END)"
 
-    return _named(str(writer.sql(node.this)), lambda x: _named(str(writer.sql(node.expression)), lambda y: form(x, y)))
+    return _named(
+        str(writer.sql(node.this)),
+        lambda x: _named(str(writer.sql(node.expression)), lambda y: form(x, y)),
+    )
 
 
 _LETTERS = 'COLLATE "pg_c_utf8"'
@@ -372,7 +412,12 @@ def _bin(writer: Any, node: exp.DateBin) -> str:
         early = -(-24_000_000 // count)
         start = f"((({number}) + {early * count}) / {count} - {early}) * {count}"
         # a span that begins before the calendar does is cut in the tree; far before it there are no moments
-        whole = _named(start, lambda m: f"MAKE_INTERVAL(0, CAST(CASE WHEN {m} < -24000 THEN -24000 ELSE {m} END AS INT))")
+        whole = _named(
+            start,
+            lambda m: (
+                f"MAKE_INTERVAL(0, CAST(CASE WHEN {m} < -24000 THEN -24000 ELSE {m} END AS INT))"
+            ),
+        )
         return f"TIMESTAMP '2000-01-01' + {whole}"
 
     def minutes(v: str) -> str:
@@ -380,10 +425,18 @@ def _bin(writer: Any, node: exp.DateBin) -> str:
         early = -(-_EARLY * 10 // width)
         cut = f"EXTRACT(EPOCH FROM DATE_TRUNC('minute', {v}) - TIMESTAMP '2000-01-03')"
         start = f"((CAST({cut} AS BIGINT) / 60 + {early * width}) / {width} - {early}) * {width}"
-        whole = _named(start, lambda m: f"MAKE_INTERVAL(0, 0, 0, CAST({m} / 1440 AS INT), 0, CAST({m} % 1440 AS INT))")
+        whole = _named(
+            start,
+            lambda m: (
+                f"MAKE_INTERVAL(0, 0, 0, CAST({m} / 1440 AS INT), 0, CAST({m} % 1440 AS INT))"
+            ),
+        )
         return f"TIMESTAMP '2000-01-03' + {whole}"
 
-    return _named(_moment(writer, node.expression), lambda v: f"({(months if unit == 'MONTH' else minutes)(v)})")
+    return _named(
+        _moment(writer, node.expression),
+        lambda v: f"({(months if unit == 'MONTH' else minutes)(v)})",
+    )
 
 
 def _date_diff(writer: Any, node: exp.DateDiff) -> str:
@@ -401,11 +454,15 @@ def _date_diff(writer: Any, node: exp.DateDiff) -> str:
                 return f"CAST(CAST({v} AS DATE) - DATE '2000-01-01' AS BIGINT)"
             case "HOUR" | "MINUTE":
                 cut = f"DATE_TRUNC({text(unit.lower())}, {v}) - TIMESTAMP '2000-01-01'"
-                return f"CAST(EXTRACT(EPOCH FROM {cut}) AS BIGINT) / {3600 if unit == 'HOUR' else 60}"
+                return (
+                    f"CAST(EXTRACT(EPOCH FROM {cut}) AS BIGINT) / {3600 if unit == 'HOUR' else 60}"
+                )
             case _:
                 raise UnsupportedError(f"differences in {unit.lower()}s")
 
-    later, earlier = (_named(_moment(writer, part), number) for part in (node.this, node.expression))
+    later, earlier = (
+        _named(_moment(writer, part), number) for part in (node.this, node.expression)
+    )
     return f"({later} - {earlier})"
 
 
@@ -435,7 +492,9 @@ def _sum_of(writer: Any, node: exp.Sum) -> str:
 
 def _called(name: str) -> Callable[[Any, Any], str]:
     """A function whose arguments are the node's own, in order, and whose result is as it is."""
-    return lambda writer, node: f"{name}({', '.join(str(writer.sql(part)) for part in (node.this, *node.expressions))})"
+    return lambda writer, node: (
+        f"{name}({', '.join(str(writer.sql(part)) for part in (node.this, *node.expressions))})"
+    )
 
 
 class _Writer(PostgresGenerator):
@@ -446,11 +505,15 @@ class _Writer(PostgresGenerator):
         Fits: lambda writer, node: f"CAST({writer.sql(node.this)} AS BIGINT)",
         Indicator: lambda writer, node: f"CAST(CAST({writer.sql(node.this)} AS INT) AS BIGINT)",
         ItemOf: _item_of,
-        LeastOf: lambda writer, node: f"(ARRAY_AGG({writer.sql(node.this)} ORDER BY {writer.sql(node.this)}))[1]",
+        LeastOf: lambda writer, node: (
+            f"(ARRAY_AGG({writer.sql(node.this)} ORDER BY {writer.sql(node.this)}))[1]"
+        ),
         Let: _let,
         PlaceIn: _place_in,
         TextList: _text_list,
-        WideDiv: lambda writer, node: f"DIV({writer.sql(node.this)}, {writer.sql(node.expression)})",
+        WideDiv: lambda writer, node: (
+            f"DIV({writer.sql(node.this)}, {writer.sql(node.expression)})"
+        ),
         exp.Alias: _alias,
         exp.Anonymous: _anonymous,
         exp.Cast: _cast,
@@ -461,7 +524,9 @@ class _Writer(PostgresGenerator):
         exp.Extract: _extract,
         exp.Greatest: _called("GREATEST"),
         exp.ILike: _ilike,
-        exp.Identifier: lambda _, node: quoted(node.this) if node.args.get("quoted") else str(node.this),
+        exp.Identifier: lambda _, node: (
+            quoted(node.this) if node.args.get("quoted") else str(node.this)
+        ),
         exp.IntDiv: lambda writer, node: f"{writer.sql(node.this)} / {writer.sql(node.expression)}",
         exp.IsNan: lambda writer, node: f"{writer.sql(node.this)} = {_double(math.nan)}",
         exp.Least: _called("LEAST"),
@@ -478,7 +543,9 @@ class _Writer(PostgresGenerator):
         exp.Table: _table,
         exp.TimestampTrunc: _trunc,
         exp.TryCast: _try_cast,
-        exp.Upper: lambda writer, node: f"REPLACE({_letters('UPPER')(writer, node)}, 'ß', 'ẞ')",  # as DuckDB does
+        exp.Upper: lambda writer, node: (
+            f"REPLACE({_letters('UPPER')(writer, node)}, 'ß', 'ẞ')"
+        ),  # as DuckDB does
     }
 
 
@@ -494,4 +561,6 @@ def write(tree: exp.Expr, *, pretty: bool = False) -> str:
         raise InvalidInput("this question", rule, "Ask it with other functions.") from None
     except RecursionError:
         rule = "written for PostgreSQL it is nested too deeply"
-        raise InvalidInput("this question", rule, "Write it with fewer calls inside calls.") from None
+        raise InvalidInput(
+            "this question", rule, "Write it with fewer calls inside calls."
+        ) from None

@@ -64,7 +64,9 @@ class Postgres:
         self._here = [table for table in tables if table.source.kind == "postgres"]
         if not self._here:
             rule = "none of the tables is in PostgreSQL"
-            raise InvalidDeclaration("a dataset", rule, 'Write source = "postgresql://...", or leave the engine out.')
+            raise InvalidDeclaration(
+                "a dataset", rule, 'Write source = "postgresql://...", or leave the engine out.'
+            )
         files = [table for table in tables if table.source.kind != "postgres"]
         if protected := [table.name for table in files if not table.public]:
             rule = "it is protected and not in PostgreSQL, where only public tables may be sent"
@@ -95,7 +97,9 @@ class Postgres:
                 self._relations[table.name] = relation_of(connection.ask, table, place, facts)
             expect_unique_parents(tables, self._relations, facts)
             entered = {name: relation.columns for name, relation in self._relations.items()}
-            expect_comparable(self._here, {**entered, **{name: one.columns for name, one in self._sent.items()}})
+            expect_comparable(
+                self._here, {**entered, **{name: one.columns for name, one in self._sent.items()}}
+            )
             expect_zones(connection.ask, self._here)
             self._facts = self._kept(facts)
             connection.end()
@@ -113,18 +117,27 @@ class Postgres:
             raise InvalidDeclaration(self._what, rule, "Use a newer server.")
         if encoding != "UTF8" or longest != 63:
             rule = f"the database must be in UTF8, with names of 63 bytes, and is in {encoding} with {longest}"
-            raise InvalidDeclaration(self._what, rule, "Copy the tables into a database with ENCODING 'UTF8'.")
+            raise InvalidDeclaration(
+                self._what, rule, "Copy the tables into a database with ENCODING 'UTF8'."
+            )
         self._user, self._is_superuser = str(user), bool(is_superuser)
 
     def _kept(self, facts: Facts) -> Facts:
-        used = {place: self._relations[table.name].used for place, table in enumerate(self._here, start=1)}
+        used = {
+            place: self._relations[table.name].used
+            for place, table in enumerate(self._here, start=1)
+        }
         return facts.kept(used)
 
     def _warn_of_rights(self) -> None:
         """Say so if the role could change what it asks about: a question never does, but the role should not be able to."""
         can = [name for name, relation in self._relations.items() if relation.writable]
         if self._is_superuser or can:
-            able = "is a superuser" if self._is_superuser else f"may write to {', '.join(map(show, can))}"
+            able = (
+                "is a superuser"
+                if self._is_superuser
+                else f"may write to {', '.join(map(show, can))}"
+            )
             text = f"The role {show(self._user)} {able}. Sordino only reads: use a role that has SELECT and nothing else."
             warnings.warn(text, DeclarationWarning, stacklevel=2)
 
@@ -134,7 +147,9 @@ class Postgres:
             pass
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
+    def snapshot(
+        self, statements: Sequence[Statement] = (), deadline: float | None = None
+    ) -> Iterator[Run]:
         """One transaction, entered before the charge: a lost connection is opened again here, and never later."""
         with self._lock:
             for file in self._files:
@@ -155,7 +170,9 @@ class Postgres:
         problem: InvalidInput | None = None
         for _ in range(_ATTEMPTS):
             if self._closed:
-                raise InvalidInput("a closed engine", "it answers no more questions", "Open a new session.")
+                raise InvalidInput(
+                    "a closed engine", "it answers no more questions", "Open a new session."
+                )
             try:
                 problem = self._begun(statements)
             except LOST:  # also a server that restarted: from the beginning, on a new connection
@@ -180,8 +197,14 @@ class Postgres:
         places = {table.name: place_of(table) for table in self._here}
         lockable = [name for name, relation in self._relations.items() if relation.lockable]
         try:
-            connection.lock(f"{quoted(places[name][0])}.{quoted(places[name][1])}" for name in lockable)
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.InsufficientPrivilege):
+            connection.lock(
+                f"{quoted(places[name][0])}.{quoted(places[name][1])}" for name in lockable
+            )
+        except (
+            psycopg.errors.UndefinedTable,
+            psycopg.errors.InvalidSchemaName,
+            psycopg.errors.InsufficientPrivilege,
+        ):
             return self._changed()
         except psycopg.errors.LockNotAvailable:
             return _unavailable(self._what, "another program is altering a table")
@@ -219,7 +242,11 @@ class Postgres:
 
     def _changed(self) -> InvalidInput:
         rule = "a table was dropped, replaced or altered since this session opened, or the role's rights to it were"
-        return InvalidInput(self._what, rule, "Nothing was charged. Open a new session to ask the tables as they are now.")
+        return InvalidInput(
+            self._what,
+            rule,
+            "Nothing was charged. Open a new session to ask the tables as they are now.",
+        )
 
     def _text(self, statement: Statement) -> str:
         """The statement with what it reads put in front: tables behind the gate, public rows and lists that are sent."""
@@ -234,7 +261,9 @@ class Postgres:
                 number += len(rows.values)
         for name, values in statement.lists.items():
             number += 1
-            kind, collate = ("TEXT", ' COLLATE "C"') if isinstance(values[0], str) else ("BIGINT", "")
+            kind, collate = (
+                ("TEXT", ' COLLATE "C"') if isinstance(values[0], str) else ("BIGINT", "")
+            )
             rows_sql = f"SELECT value{collate} AS value FROM unnest(CAST(${number} AS {kind}[])) AS l(value)"  # noqa: S608
             fronts.append(f"{quoted(name)} AS MATERIALIZED ({rows_sql})")
         if not fronts:
@@ -262,7 +291,10 @@ class Postgres:
             if deadline is not None:
                 self._connection.limit(min(deadline, self._deadline or deadline))
             found = self._connection.ask(self._text(statement), *self._values(statement))
-            if not self._partitioned or parts_of(self._connection.ask, self._partitioned) == self._parts:
+            if (
+                not self._partitioned
+                or parts_of(self._connection.ask, self._partitioned) == self._parts
+            ):
                 rows = found  # else a part was attached, which no lock of a reader prevents
         self._running.clear()
         if rows is None:
@@ -303,7 +335,10 @@ def _rewritten(what: str) -> InvalidInput:
 
 
 def _reason(state: str) -> str:
-    known = {"57014": "the server did not answer in time", "55P03": "another program is altering a table"}
+    known = {
+        "57014": "the server did not answer in time",
+        "55P03": "another program is altering a table",
+    }
     return known.get(state, "the server failed before anything was read")
 
 
@@ -322,7 +357,13 @@ def _sendable(values: Values) -> list[Any]:
 def _seconds(value: object) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.001 <= float(value) <= 2_000_000:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not 0.001 <= float(value) <= 2_000_000
+    ):
         rule = "a deadline is a number of seconds, from 0.001 to 2,000,000"
-        raise InvalidInput(f"deadline = {show(value)}", rule, "Pass deadline=60 or the like, or leave it out.")
+        raise InvalidInput(
+            f"deadline = {show(value)}", rule, "Pass deadline=60 or the like, or leave it out."
+        )
     return float(value)

@@ -74,12 +74,18 @@ def identity(kind: str, raw: str) -> Identity | None:
     if name == "uuid":
         return Identity(_spelled("UUID_OUT", raw), "text")
     if name == "bytea":  # spelled as DuckDB does
-        short = f"CASE WHEN OCTET_LENGTH({raw}) <= {_LONGEST_CELL} THEN UPPER(ENCODE({raw}, 'hex')) END"
+        short = (
+            f"CASE WHEN OCTET_LENGTH({raw}) <= {_LONGEST_CELL} THEN UPPER(ENCODE({raw}, 'hex')) END"
+        )
         return Identity(f'({short} COLLATE "C")', "BLOB")
     if (
         name == "numeric"
     ):  # with as many places as its column has, else without zeros at the end: equal ones are spelled alike
-        return Identity(raw, kind.upper()) if _digits(kind) else Identity(f"TRIM_SCALE({raw})", "NUMERIC")
+        return (
+            Identity(raw, kind.upper())
+            if _digits(kind)
+            else Identity(f"TRIM_SCALE({raw})", "NUMERIC")
+        )
     return None
 
 
@@ -139,12 +145,18 @@ def _on_the_wall(raw: str, zone: str) -> str:
     first, last = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
     ends = f"WHEN {raw} < '{first}' THEN TIMESTAMP '0001-01-01' WHEN {raw} > '{last}'"
     ends += " THEN TIMESTAMP '9999-12-31 23:59:59.999999'"
-    return f"CASE WHEN ISFINITE({raw}) THEN CASE {ends} ELSE {raw} AT TIME ZONE {text(zone)} END END"
+    return (
+        f"CASE WHEN ISFINITE({raw}) THEN CASE {ends} ELSE {raw} AT TIME ZONE {text(zone)} END END"
+    )
 
 
 def kind_of(kind: str) -> Kind | None:
     """The kind as which a column of this type is declared at first; None where none reads it."""
-    return "int" if _is_whole(kind) else next((word for word, kinds in _FITTING.items() if _name(kind) in kinds), None)
+    return (
+        "int"
+        if _is_whole(kind)
+        else next((word for word, kinds in _FITTING.items() if _name(kind) in kinds), None)
+    )
 
 
 def convertible(kind: str) -> str:
@@ -154,7 +166,5 @@ def convertible(kind: str) -> str:
     if kinds and name not in ("real", "double precision", "numeric"):
         return f"It can be declared as {' or '.join(kinds)}; else convert it in the database."
     if kinds:
-        return (
-            'It can be declared as "float"; for whole numbers or persons convert it in the database: ALTER ... TYPE bigint.'
-        )
+        return 'It can be declared as "float"; for whole numbers or persons convert it in the database: ALTER ... TYPE bigint.'
     return "No declared type reads it. Convert it in the database to whole numbers, text, dates or the like."

@@ -27,12 +27,19 @@ def computed_once(tree: exp.Expr) -> exp.Expr:
 
 
 def _sums(query: exp.Select) -> bool:
-    return not query.args.get("joins") and any(item.find(exp.AggFunc) is not None for item in query.expressions)
+    return not query.args.get("joins") and any(
+        item.find(exp.AggFunc) is not None for item in query.expressions
+    )
 
 
 def _is_plain(lines: exp.Select) -> bool:
     """Whether each of its rows is computed from one that it reads: no groups, no windows."""
-    parts = {key for key, value in lines.args.items() if value} <= {"expressions", "from_", "joins", "where"}
+    parts = {key for key, value in lines.args.items() if value} <= {
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+    }
     apart = (exp.AggFunc, exp.Window, exp.Star, exp.Anonymous)
     return parts and not any(item.find(*apart) is not None for item in lines.expressions)
 
@@ -44,8 +51,15 @@ def _keep_apart(query: exp.Select) -> None:
 
 def _names_again(query: exp.Select, lines: exp.Select) -> bool:
     """Whether something that the lines compute is named more than once."""
-    computed = {item.alias for item in lines.expressions if not isinstance(item.unalias(), exp.Column | exp.Literal)}
-    parts = [*query.expressions, *filter(None, (query.args.get(key) for key in ("where", "group", "having")))]
+    computed = {
+        item.alias
+        for item in lines.expressions
+        if not isinstance(item.unalias(), exp.Column | exp.Literal)
+    }
+    parts = [
+        *query.expressions,
+        *filter(None, (query.args.get(key) for key in ("where", "group", "having"))),
+    ]
     names = Counter(column.name for part in parts for column in part.find_all(exp.Column))
     return any(names[name] > 1 for name in computed)
 
@@ -58,7 +72,11 @@ def _move_what_is_tested(lines: exp.Select) -> bool:
     moved: list[exp.Expr] = []
     for item in lines.expressions:
         tested = _tested(item.unalias())
-        mentions = [] if tested is None else [node for node in item.find_all(type(tested)) if node == tested]
+        mentions = (
+            []
+            if tested is None
+            else [node for node in item.find_all(type(tested)) if node == tested]
+        )
         if tested is not None and len(mentions) > 1:
             if tested not in moved:
                 moved.append(tested.copy())
@@ -71,7 +89,9 @@ def _move_what_is_tested(lines: exp.Select) -> bool:
     own -= {f"{_MOVED}{i}" for i in range(len(moved))}
     items: list[exp.Expr] = [exp.column(name, quoted=True) for name in sorted(own)]
     items += [exp.alias_(node, f"{_MOVED}{i}", quoted=True) for i, node in enumerate(moved)]
-    name = exp.TableAlias(this=exp.to_identifier(lines.args["from_"].this.alias_or_name, quoted=True))
+    name = exp.TableAlias(
+        this=exp.to_identifier(lines.args["from_"].this.alias_or_name, quoted=True)
+    )
     inside = exp.Select(expressions=items)
     for key in ("from_", "where"):
         if lines.args.get(key) is not None:
@@ -90,4 +110,6 @@ def _tested(value: exp.Expr) -> exp.Expr | None:
     if not isinstance(first, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return None
     tested = first.this.unnest()
-    return None if isinstance(tested, exp.Column | exp.Literal | exp.Identifier | exp.Null) else tested
+    return (
+        None if isinstance(tested, exp.Column | exp.Literal | exp.Identifier | exp.Null) else tested
+    )

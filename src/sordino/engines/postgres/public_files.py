@@ -31,7 +31,9 @@ class Sent:
 
     def sql(self, before: int) -> str:
         """The rows, from parameters after the first ones."""
-        arrays = ", ".join(f"CAST(${before + i + 1} AS {kind}[])" for i, kind in enumerate(self.kinds))
+        arrays = ", ".join(
+            f"CAST(${before + i + 1} AS {kind}[])" for i, kind in enumerate(self.kinds)
+        )
         places = ", ".join(f"r{i}" for i in range(len(self.kinds)))
         items = ", ".join(
             f"r{i}{' COLLATE ' + quoted('C') if kind == 'TEXT' else ''} AS {quoted(name)}"
@@ -55,7 +57,9 @@ def _sent(table: Table, rows: Any) -> Sent:
     import pyarrow.compute as pc
 
     if rows.num_rows * rows.num_columns > _MOST_CELLS:
-        raise unreadable(table, f"it has more than {_MOST_CELLS:,} cells, too many to be sent with each question")
+        raise unreadable(
+            table, f"it has more than {_MOST_CELLS:,} cells, too many to be sent with each question"
+        )
     kinds, values = [], []
     for cells in rows.columns:
         kind = cells.type
@@ -90,4 +94,6 @@ def _within(cells: Any, kind: Any, whole: Any, first: Any, last: Any) -> Any:
 
     low, high = (pa.scalar(end, kind).cast(whole) for end in (first, last))
     numbers = cells.cast(kind, safe=False).cast(whole)
-    return pc.min_element_wise(pc.max_element_wise(numbers, low, skip_nulls=False), high, skip_nulls=False).cast(kind)
+    return pc.min_element_wise(
+        pc.max_element_wise(numbers, low, skip_nulls=False), high, skip_nulls=False
+    ).cast(kind)

@@ -25,7 +25,9 @@ ORDER BY 1, 2
 """
 
 
-def tables_of(address: str, table: str | None, password_file: Path | None = None) -> dict[str, Fields]:
+def tables_of(
+    address: str, table: str | None, password_file: Path | None = None
+) -> dict[str, Fields]:
     """The columns of each table that may be read, by schema and name; of one table if it is named."""
     source = Source("postgres", address=address, password_file=password_file)
     connection, failed = connect(source, source.shown), ""
@@ -33,7 +35,9 @@ def tables_of(address: str, table: str | None, password_file: Path | None = None
         connection.begin()
         wanted = [_parts(table)] if table is not None else connection.ask(_READABLE)
         places = [".".join(map(_spelled, parts)) for parts in wanted]
-        facts = facts_of(connection.ask, [Table(place, Source("postgres", table=place), {}) for place in places])
+        facts = facts_of(
+            connection.ask, [Table(place, Source("postgres", table=place), {}) for place in places]
+        )
     except psycopg.Error as error:
         failed = sqlstate(error) or "no answer"
     finally:
@@ -41,7 +45,9 @@ def tables_of(address: str, table: str | None, password_file: Path | None = None
     if failed:
         rule = f"the server failed while its catalog was read ({failed})"
         raise InvalidDeclaration(source.shown, rule, "Check the server and the rights of its user.")
-    found: dict[str, list[tuple[str, Kind | None, str]]] = {places[row[0] - 1]: [] for row in facts.relations}
+    found: dict[str, list[tuple[str, Kind | None, str]]] = {
+        places[row[0] - 1]: [] for row in facts.relations
+    }
     for place, _, name, generated, kind, readable in facts.columns:
         fits = kind_of(kind) if readable and generated != "v" else None
         found[places[place - 1]].append((name, fits, type_word(kind)))

@@ -126,7 +126,11 @@ def facts_of(ask: Ask, tables: Sequence[Table]) -> Facts:
     oids = [row[1] for row in relations]
     places = [row[0] for row in relations]
     columns = [(places[row[0] - 1], *row[1:]) for row in ask(_COLUMNS, oids)] if oids else []
-    unique = frozenset((oid, frozenset(names)) for oid, names in ask(_UNIQUE, oids)) if oids else frozenset()
+    unique = (
+        frozenset((oid, frozenset(names)) for oid, names in ask(_UNIQUE, oids))
+        if oids
+        else frozenset()
+    )
     return Facts(tuple(relations), tuple(columns), unique)
 
 
@@ -143,18 +147,26 @@ def parts_of(ask: Ask, oids: Sequence[int]) -> list[int]:
 def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
     """Refuse zones that the server does not know, or takes for something else: CET is an hour without summer time to it."""
     for table in tables:
-        for name, zone in ((name, column.zone) for name, column in table.columns.items() if column.zone is not None):
+        for name, zone in (
+            (name, column.zone) for name, column in table.columns.items() if column.zone is not None
+        ):
             what, known = f"tables.{table.name}.columns.{name}.zone = {show(zone)}", True
             if ask(_ABBREVIATED, [zone]):
                 rule = "PostgreSQL takes this name for an abbreviation, which has no summer time"
-                raise InvalidDeclaration(what, rule, 'Write the name of a place: zone = "Europe/Brussels" or the like.')
+                raise InvalidDeclaration(
+                    what, rule, 'Write the name of a place: zone = "Europe/Brussels" or the like.'
+                )
             try:
                 ask(_ZONED, [zone])
             except psycopg.errors.DataError:
                 known = False
             if not known:
                 rule = "the server does not know this time zone"
-                raise InvalidDeclaration(what, rule, "Write an older name of it, or update the server's time zone tables.")
+                raise InvalidDeclaration(
+                    what,
+                    rule,
+                    "Write an older name of it, or update the server's time zone tables.",
+                )
 
 
 def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
@@ -167,12 +179,18 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
         near = difflib.get_close_matches(f"{schema}.{name}", known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         some = ", ".join(sorted(known)[:20]) or "none"
-        raise InvalidDeclaration(what, f"there is no table {show(f'{schema}.{name}')}", f"{hint}Readable tables: {some}.")
-    _, oid, kind, persistence, secured, has_children, odd_parts, readable, lockable, writable = found
+        raise InvalidDeclaration(
+            what, f"there is no table {show(f'{schema}.{name}')}", f"{hint}Readable tables: {some}."
+        )
+    _, oid, kind, persistence, secured, has_children, odd_parts, readable, lockable, writable = (
+        found
+    )
     _expect_plain(table, what, kind, persistence, has_children, odd_parts)
     if secured:
         rule = "row security is on for this role, whose policies could compute anything, and would hide rows without a word"
-        raise InvalidDeclaration(what, rule, "Let the owner grant BYPASSRLS to the role, or declare a copy.")
+        raise InvalidDeclaration(
+            what, rule, "Let the owner grant BYPASSRLS to the role, or declare a copy."
+        )
     own = [row for row in facts.columns if row[0] == place]
     columns = [SourceColumn(row[2], row[4], row[3] == "v") for row in own]
     if not readable:
@@ -196,10 +214,14 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
 def _forbidden(what: str, schema: str, name: str, columns: Sequence[str]) -> InvalidDeclaration:
     some = f" ({', '.join(columns)})" if columns else ""
     rule = f"this role may not read {'the column ' + ', '.join(map(show, columns)) if columns else 'the table'}"
-    return InvalidDeclaration(what, rule, f"Let the owner run: GRANT SELECT{some} ON {schema}.{name} TO the role.")
+    return InvalidDeclaration(
+        what, rule, f"Let the owner run: GRANT SELECT{some} ON {schema}.{name} TO the role."
+    )
 
 
-def _expect_plain(table: Table, what: str, kind: str, persistence: str, has_children: bool, odd_parts: bool) -> None:
+def _expect_plain(
+    table: Table, what: str, kind: str, persistence: str, has_children: bool, odd_parts: bool
+) -> None:
     copy = "Copy it with CREATE TABLE ... AS SELECT, and declare the copy"
     if kind == "m" and table.source.materialized:
         return
@@ -207,7 +229,10 @@ def _expect_plain(table: Table, what: str, kind: str, persistence: str, has_chil
         rule = f"it is {_KINDS[kind]}: what it computes could fail on one person's cell, or mix persons"
         hint = f"{copy}; or a materialized view with materialized = true, each row of which is one person's own."
         if kind == "f":
-            rule, hint = "it is a foreign table: its rows come from elsewhere, in no snapshot", f"{copy}."
+            rule, hint = (
+                "it is a foreign table: its rows come from elsewhere, in no snapshot",
+                f"{copy}.",
+            )
         if kind == "m":
             hint = "Write materialized = true if each of its rows is one person's own; else declare the table behind it."
         raise InvalidDeclaration(what, rule, hint)
@@ -223,7 +248,9 @@ def _expect_plain(table: Table, what: str, kind: str, persistence: str, has_chil
         raise InvalidDeclaration(what, rule, f"Only parts that are plain tables are read. {copy}.")
 
 
-def expect_unique_parents(tables: Sequence[Table], relations: Mapping[str, Relation], facts: Facts) -> None:
+def expect_unique_parents(
+    tables: Sequence[Table], relations: Mapping[str, Relation], facts: Facts
+) -> None:
     """Refuse a parent without a unique index on its key: rows come and go, and only an index keeps keys apart (gate.md)."""
     by_name = {table.name: table for table in tables}
     for name, key in parent_keys(tables):
@@ -233,7 +260,9 @@ def expect_unique_parents(tables: Sequence[Table], relations: Mapping[str, Relat
         taken = {column.name: column for column in relation.columns}
         wanted = {taken[parent.identity_column(part)].place for part in key}
         places = {row[2]: number for number, row in enumerate(_columns_of(facts, relation.oid))}
-        known = [{places[part] for part in parts} for oid, parts in facts.unique if oid == relation.oid]
+        known = [
+            {places[part] for part in parts} for oid, parts in facts.unique if oid == relation.oid
+        ]
         if not any(parts and parts <= wanted for parts in known):
             schema, own = place_of(parent)
             rule = "no unique index keeps its rows apart by this key, so that rows which name it could belong to two persons"

@@ -31,7 +31,12 @@ _TYPES = {exp.DType.BIGINT: "BIGINT", exp.DType.DOUBLE: "DOUBLE", exp.DType.BOOL
           exp.DType.VARCHAR: "STRING", exp.DType.TEXT: "STRING", exp.DType.TIMESTAMP: "TIMESTAMP_NTZ"}  # fmt: skip
 _PARTS = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "week": "WEEK", "day": "DAY", "doy": "DOY", "hour": "HOUR",
           "minute": "MINUTE", "dow": "DAYOFWEEK", "isodow": "DAYOFWEEK_ISO"}  # fmt: skip
-_MICROSECONDS = {"WEEK": 604_800_000_000, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000}
+_MICROSECONDS = {
+    "WEEK": 604_800_000_000,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+}
 _MONDAY = 946_857_600_000_000
 """2000-01-03, from which spans are counted that are no months."""
 
@@ -42,7 +47,9 @@ _PLAIN = frozenset({
     "Where", "Window", "WindowSpec", "With", "FirstValue", "Interval", "Var", "DataType", "Tuple",
 })  # fmt: skip
 """Nodes that sqlglot writes as Spark means them."""
-_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "group", "having", "limit", "with_"})
+_CLAUSES = frozenset(
+    {"expressions", "from_", "joins", "where", "group", "having", "limit", "with_"}
+)
 _CALLS = frozenset({"ROW_NUMBER", "DENSE_RANK", "LOG10", "QUANTILE_DISC"})
 
 
@@ -70,7 +77,9 @@ def _between(operator: str) -> Callable[[Any, Any], str]:
 
 
 def _of_all(name: str) -> Callable[[Any, Any], str]:
-    return lambda writer, node: f"{name}({', '.join(writer.sql(one) for one in (node.this, *node.expressions))})"
+    return lambda writer, node: (
+        f"{name}({', '.join(writer.sql(one) for one in (node.this, *node.expressions))})"
+    )
 
 
 def _plainly(number: exp.Expr) -> str:
@@ -110,10 +119,23 @@ class _Writer(Generator):
         """The text of a whole tree."""
         for node in tree.walk():
             name = type(node).__name__
-            known = name in _PLAIN or type(node) in self.TRANSFORMS or f"own_{node.key}" in type(self).__dict__
-            if not known or (isinstance(node, exp.Anonymous) and node.name.upper() not in _CALLS) or node.comments:
-                raise UnsupportedError(f"{name} {node.name if isinstance(node, exp.Anonymous) else ''}".strip())
-            if isinstance(node, exp.Select) and not {key for key, value in node.args.items() if value} <= _CLAUSES:
+            known = (
+                name in _PLAIN
+                or type(node) in self.TRANSFORMS
+                or f"own_{node.key}" in type(self).__dict__
+            )
+            if (
+                not known
+                or (isinstance(node, exp.Anonymous) and node.name.upper() not in _CALLS)
+                or node.comments
+            ):
+                raise UnsupportedError(
+                    f"{name} {node.name if isinstance(node, exp.Anonymous) else ''}".strip()
+                )
+            if (
+                isinstance(node, exp.Select)
+                and not {key for key, value in node.args.items() if value} <= _CLAUSES
+            ):
                 raise UnsupportedError("a clause of SELECT")
         self.widths = Widths(tree)
         return self.generate(tree, copy=False)
@@ -125,7 +147,11 @@ class _Writer(Generator):
         self.without_steps = True
         ctes = tree.args["with_"].expressions if tree.args.get("with_") else []
         made = [
-            Step(cte.alias, self.generate(cte.this, copy=False), bool(cte.args.get("materialized")) and uses[cte.alias] > 1)
+            Step(
+                cte.alias,
+                self.generate(cte.this, copy=False),
+                bool(cte.args.get("materialized")) and uses[cte.alias] > 1,
+            )
             for cte in ctes
         ]
         return made, self.generate(tree, copy=False)
@@ -159,8 +185,13 @@ class _Writer(Generator):
             raise UnsupportedError("UNION")
         together: dict[str, list[exp.Select]] = {}
         for place, part in enumerate(_parts(node)):
-            together.setdefault(part.args["from_"].this.name if _reads_one_name(part) else f" {place}", []).append(part)
-        written = [self._listed(parts) if len(parts) > 1 else self.sql(parts[0]) for parts in together.values()]
+            together.setdefault(
+                part.args["from_"].this.name if _reads_one_name(part) else f" {place}", []
+            ).append(part)
+        written = [
+            self._listed(parts) if len(parts) > 1 else self.sql(parts[0])
+            for parts in together.values()
+        ]
         return str(self.prepend_ctes(node, " UNION ALL ".join(written)))
 
     def _listed(self, parts: list[exp.Select]) -> str:
@@ -182,7 +213,11 @@ class _Writer(Generator):
 
     def _listable(self, node: exp.Expr) -> str:
         """A place as it is, a number as a decimal: all lines have cells of one type."""
-        return self.sql(node) if isinstance(node, exp.Literal) else f"CAST({self.sql(node)} AS {_WIDE})"
+        return (
+            self.sql(node)
+            if isinstance(node, exp.Literal)
+            else f"CAST({self.sql(node)} AS {_WIDE})"
+        )
 
     def own_ordered(self, node: exp.Ordered) -> str:
         down, first = bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
@@ -242,7 +277,9 @@ class _Writer(Generator):
         most = self.sql(nodes.real(1.7976931348623157e308))
         return self._once(
             node.this,
-            lambda v: f"CASE WHEN ABS({v} * {power}) <= {most} THEN ROUND({v} * {power}) / {power} ELSE {v} END",
+            lambda v: (
+                f"CASE WHEN ABS({v} * {power}) <= {most} THEN ROUND({v} * {power}) / {power} ELSE {v} END"
+            ),
         )
 
     def own_pow(self, node: exp.Pow) -> str:
@@ -258,7 +295,11 @@ class _Writer(Generator):
         return f"CAST(CHAR_LENGTH({self.sql(node.this)}) AS BIGINT)"
 
     def own_substring(self, node: exp.Substring) -> str:
-        where = [_plainly(node.args[key]) for key in ("start", "length") if node.args.get(key) is not None]
+        where = [
+            _plainly(node.args[key])
+            for key in ("start", "length")
+            if node.args.get(key) is not None
+        ]
         return f"SUBSTRING({', '.join([self.sql(node.this), *where])})"
 
     def own_lower(self, node: exp.Expr, function: str = "LOWER") -> str:
@@ -294,7 +335,9 @@ class _Writer(Generator):
         moment = "UNIX_MICROS(CAST({} AS TIMESTAMP))"
         return self._once(
             node.expression,
-            lambda v: f"TIMESTAMP_MICROS({moment.format(v)} - PMOD({moment.format(v)} - {_MONDAY}L, {width}L))",
+            lambda v: (
+                f"TIMESTAMP_MICROS({moment.format(v)} - PMOD({moment.format(v)} - {_MONDAY}L, {width}L))"
+            ),
         )
 
     def _month_bin(self, value: str, count: int) -> str:
@@ -308,7 +351,11 @@ class _Writer(Generator):
         if unit in _MICROSECONDS and unit != "WEEK":
             ends = (f"UNIX_MICROS(DATE_TRUNC('{unit}', {self.sql(end)}))" for end in (last, first))
             return f"(({' - '.join(ends)}) DIV {_MICROSECONDS[unit]}L)"
-        each = {"YEAR": "YEAR({v})", "QUARTER": "(YEAR({v}) * 4 + QUARTER({v}))", "MONTH": "(YEAR({v}) * 12 + MONTH({v}))"}
+        each = {
+            "YEAR": "YEAR({v})",
+            "QUARTER": "(YEAR({v}) * 4 + QUARTER({v}))",
+            "MONTH": "(YEAR({v}) * 12 + MONTH({v}))",
+        }
         if unit not in each:
             raise UnsupportedError(f"DATE_DIFF in units of {unit}")
         ends = (self._once(end, lambda v: each[unit].format(v=v)) for end in (last, first))
@@ -353,7 +400,11 @@ class _Writer(Generator):
 
     def own_placein(self, node: PlaceIn) -> str:
         places = [f"{text(value)}, {place}L" for place, value in enumerate(_texts(node.this), 1)]
-        return f"TRY_ELEMENT_AT(MAP({', '.join(places)}), {self.sql(node.expression)})" if places else "CAST(NULL AS BIGINT)"
+        return (
+            f"TRY_ELEMENT_AT(MAP({', '.join(places)}), {self.sql(node.expression)})"
+            if places
+            else "CAST(NULL AS BIGINT)"
+        )
 
     def own_itemof(self, node: ItemOf) -> str:
         values, place = _texts(node.this), node.expression
@@ -361,7 +412,9 @@ class _Writer(Generator):
             return "CAST(NULL AS STRING)"
         if isinstance(place, PlaceIn) and _texts(place.this) == values:
             listed = ", ".join(map(text, values))
-            return self._once(place.expression, lambda v: f"CASE WHEN {v} IN ({listed}) THEN {v} END")
+            return self._once(
+                place.expression, lambda v: f"CASE WHEN {v} IN ({listed}) THEN {v} END"
+            )
         items = ", ".join(f"{i}L, {text(value)}" for i, value in enumerate(values, 1))
         return f"TRY_ELEMENT_AT(MAP({items}), CAST({self.sql(place)} AS BIGINT))"
 
@@ -391,10 +444,18 @@ def _parts(node: exp.Expr) -> list[exp.Select]:
 
 def _reads_one_name(query: exp.Select) -> bool:
     """Whether it is columns of a named subquery and nothing else: no condition, no sum."""
-    named = isinstance(source := query.args["from_"].this, exp.Table) and not source.args.get("db") and not source.alias
+    named = (
+        isinstance(source := query.args["from_"].this, exp.Table)
+        and not source.args.get("db")
+        and not source.alias
+    )
     plain = {key for key, value in query.args.items() if value} <= {"expressions", "from_"}
     items = [item.unalias() for item in query.expressions]
-    return named and plain and all(isinstance(item, exp.Column | exp.Literal | exp.Null) for item in items)
+    return (
+        named
+        and plain
+        and all(isinstance(item, exp.Column | exp.Literal | exp.Null) for item in items)
+    )
 
 
 def _texts(node: exp.Expr) -> list[str]:
@@ -420,6 +481,8 @@ def _unsupported(error: UnsupportedError) -> InvalidInput:
 def write(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The SQL text of a tree, in one line or for people."""
     try:
-        return _Writer(dialect="spark", pretty=pretty, unsupported_level=ErrorLevel.RAISE).written(tree)
+        return _Writer(dialect="spark", pretty=pretty, unsupported_level=ErrorLevel.RAISE).written(
+            tree
+        )
     except UnsupportedError as error:
         raise _unsupported(error) from None

@@ -54,11 +54,19 @@ class Spark:
 
     dialect = "spark"
 
-    def __init__(self, tables: Iterable[Table], *, session: Any = None, deadline: float | None = None) -> None:
+    def __init__(
+        self, tables: Iterable[Table], *, session: Any = None, deadline: float | None = None
+    ) -> None:
         tables = list(tables)
-        if deadline is not None and not (isinstance(deadline, int | float) and 0 < deadline <= _MOST_SECONDS):
+        if deadline is not None and not (
+            isinstance(deadline, int | float) and 0 < deadline <= _MOST_SECONDS
+        ):
             rule = f"a deadline is a number of seconds up to {_MOST_SECONDS:,}"
-            raise InvalidInput(f"deadline = {show(deadline)}", rule, "Pass deadline=600 or the like, or leave it out.")
+            raise InvalidInput(
+                f"deadline = {show(deadline)}",
+                rule,
+                "Pass deadline=600 or the like, or leave it out.",
+            )
         address = next((t.source.address for t in tables if engine_of(t.source) == "spark"), None)
         self._files = pinned(tables)
         self._deadline = deadline
@@ -79,7 +87,9 @@ class Spark:
         for table in tables:
             self._views.append(name_of(table.name))
             if engine_of(table.source) == "spark":
-                entered[table.name], read = self._reading(table, partial(enter, self._session, table))
+                entered[table.name], read = self._reading(
+                    table, partial(enter, self._session, table)
+                )
                 self._pinned.append(read)
             else:
                 self._reading(table, partial(enter_public, self._session, table))
@@ -99,12 +109,16 @@ class Spark:
             raise
         except Exception as error:
             failed = type(error).__name__
-        raise unreadable(table, failed)  # outside of `except`: what it would carry along may quote cells
+        raise unreadable(
+            table, failed
+        )  # outside of `except`: what it would carry along may quote cells
 
     def _tagged(self, work: Callable[[], T], deadline: float | None = None) -> T:
         """Some work in this thread whose jobs can be counted and stopped, and whose errors are not logged."""
         tag = f"sordino-{uuid.uuid4().hex}"
-        seconds = min((each for each in (deadline, self._deadline) if each is not None), default=None)
+        seconds = min(
+            (each for each in (deadline, self._deadline) if each is not None), default=None
+        )
         with quiet(), self._progress.of(tag), stopped_after(seconds, self.interrupt):
             return work()
 
@@ -117,7 +131,9 @@ class Spark:
                 source.expect_unchanged(self._session)
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
+    def snapshot(
+        self, statements: Sequence[Statement] = (), deadline: float | None = None
+    ) -> Iterator[Run]:
         """The sources as they were opened; statements that Spark cannot plan are refused before the charge."""
         self.expect_unchanged()
         for statement in statements:
@@ -128,7 +144,11 @@ class Spark:
             if not planned:
                 self._forget()
                 rule = "Spark does not understand it as it was written for it, or is not there any more"
-                raise InvalidInput("this question", rule, "Nothing was charged. Ask it with other functions, or again.")
+                raise InvalidInput(
+                    "this question",
+                    rule,
+                    "Nothing was charged. Ask it with other functions, or again.",
+                )
         try:
             yield within(self.run, deadline)
         finally:
@@ -149,7 +169,9 @@ class Spark:
     def _columns(self, statement: Statement) -> list[list[Any]]:
         rows = self._planned(statement).rows
         try:
-            return [[_whole(cell) for cell in column.to_pylist()] for column in rows.toArrow().columns]
+            return [
+                [_whole(cell) for cell in column.to_pylist()] for column in rows.toArrow().columns
+            ]
         finally:
             self._forget(id(statement))
 
@@ -183,7 +205,9 @@ class Spark:
         for name, values in lists.items():
             if name not in self._views:
                 kind = pa.string() if isinstance(values[0], str) else pa.int64()
-                sent(self._session, pa.table({"value": pa.array(values, kind)})).createOrReplaceTempView(quoted(name))
+                sent(
+                    self._session, pa.table({"value": pa.array(values, kind)})
+                ).createOrReplaceTempView(quoted(name))
                 self._views.append(name)
 
     @property

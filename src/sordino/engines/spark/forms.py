@@ -29,13 +29,21 @@ _FITTING: Mapping[Kind, frozenset[str]] = {
     "date": frozenset({"date"}),
     "datetime": frozenset({"timestamp", "timestamp_ntz"}),
 }
-_OF_TEXT = {"int": "DECIMAL(38, 0)", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP_NTZ"}
+_OF_TEXT = {
+    "int": "DECIMAL(38, 0)",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "date": "DATE",
+    "datetime": "TIMESTAMP_NTZ",
+}
 _FIRST, _LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 _WHOLE_TEXT = "^[+-]?[0-9]{1,38}$"
 _WITH_OFFSET = ":[0-9]{2}([.][0-9]+)? ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _REAL_TEXT = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _DATE_TEXT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$"
-_MOMENT_TEXT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?$"
+_MOMENT_TEXT = (
+    "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?$"
+)
 
 
 def _name(engine_type: str) -> str:
@@ -45,7 +53,10 @@ def _name(engine_type: str) -> str:
 
 def _whole(engine_type: str) -> bool:
     """Whole numbers of up to 64 bits, or as decimals of up to 38 digits: Spark reads unsigned ones of 64 bits so."""
-    return _name(engine_type) in _WHOLE or re.fullmatch(r"decimal\(\d+,0\)", engine_type.strip().lower()) is not None
+    return (
+        _name(engine_type) in _WHOLE
+        or re.fullmatch(r"decimal\(\d+,0\)", engine_type.strip().lower()) is not None
+    )
 
 
 def identity(engine_type: str, raw: str) -> Identity | None:
@@ -92,7 +103,9 @@ def cell(column: Column, engine_type: str, raw: str) -> str | None:
             return _on_the_wall(raw, column.zone) if name == "timestamp" else None
         case "datetime":
             # the session's time zone is UTC
-            return f"CAST({raw} AS TIMESTAMP_NTZ)" if name in ("timestamp", "timestamp_ntz") else None
+            return (
+                f"CAST({raw} AS TIMESTAMP_NTZ)" if name in ("timestamp", "timestamp_ntz") else None
+            )
         case _:
             assert_never(column.kind)
 
@@ -110,7 +123,9 @@ def _on_the_wall(raw: str, zone: str) -> str:
     first, last = (f"CAST('{end}' AS TIMESTAMP_NTZ)" for end in (_FIRST, _LAST))
     begins, ends = (f"CAST('{end}' AS TIMESTAMP)" for end in (_FIRST, _LAST))
     shown = f"CAST(FROM_UTC_TIMESTAMP({raw}, {text(zone)}) AS TIMESTAMP_NTZ)"
-    return f"CASE WHEN {raw} < {begins} THEN {first} WHEN {raw} > {ends} THEN {last} ELSE {shown} END"
+    return (
+        f"CASE WHEN {raw} < {begins} THEN {first} WHEN {raw} > {ends} THEN {last} ELSE {shown} END"
+    )
 
 
 def typed_text(column: Column | None, raw: str, *, names: bool = False) -> str:

@@ -71,7 +71,11 @@ class Progress:
         return min(done / tasks, 1.0) if tasks else None
 
     def _told(
-        self, stages: Any = None, inflight_tasks: int = 0, operation_id: str | None = None, done: bool = False
+        self,
+        stages: Any = None,
+        inflight_tasks: int = 0,
+        operation_id: str | None = None,
+        done: bool = False,
     ) -> None:
         """What a server tells of a running operation."""
         del inflight_tasks, operation_id, done

@@ -27,14 +27,18 @@ def tables_of(address: str, table: str | None) -> dict[str, Fields]:
                 path = ".".join(quoted(part) for part in name_parts(name))
                 fields = session.table(path).schema.fields
                 words = [(field.name, field.dataType.simpleString()) for field in fields]
-                tables[name] = [(column, kind_of(kind), type_word(kind.upper())) for column, kind in words]
+                tables[name] = [
+                    (column, kind_of(kind), type_word(kind.upper())) for column, kind in words
+                ]
         except Exception as error:
             failed = type(error).__name__
         finally:
             end_session(session)
     if failed:
         rule = f"the catalog could not be read ({failed})"
-        raise InvalidDeclaration(f"table = {table!r}", rule, "Name a table that is there: clinic.visits.")
+        raise InvalidDeclaration(
+            f"table = {table!r}", rule, "Name a table that is there: clinic.visits."
+        )
     return tables
 
 

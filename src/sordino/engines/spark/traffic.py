@@ -26,7 +26,15 @@ class Traffic:
 
 
 def traffic(
-    *, rows: int, shares: int, tasks: int, groups: int, keys: int = 1, sums: int = 1, wide: int = 0, scaled: bool = True
+    *,
+    rows: int,
+    shares: int,
+    tasks: int,
+    groups: int,
+    keys: int = 1,
+    sums: int = 1,
+    wide: int = 0,
+    scaled: bool = True,
 ) -> Traffic:
     """An upper bound for a table of this many rows, which make this many shares (pairs of a person and a group).
 

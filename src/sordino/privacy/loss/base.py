@@ -24,7 +24,15 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import at_most, certified, lower, upper
-from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, least_reading, show
+from sordino.privacy.exact import (
+    Number,
+    bounds,
+    closed_unit,
+    float_lower,
+    float_upper,
+    least_reading,
+    show,
+)
 from sordino.privacy.float_search import smallest_float
 from sordino.privacy.loss.law import Law
 from sordino.privacy.neighbors import Neighbors
@@ -133,7 +141,9 @@ class Loss(ABC):
 
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             hint = "Multiply by how often the release is made."
-            raise InvalidInput(f"count={show(count)}", "a loss is multiplied by a whole number of at least 1", hint)
+            raise InvalidInput(
+                f"count={show(count)}", "a loss is multiplied by a whole number of at least 1", hint
+            )
         return total([(self, int(count))])
 
     __rmul__ = __mul__
@@ -176,7 +186,9 @@ class Loss(ABC):
             return math.inf
         while not self.satisfies(least_reading(high), delta):
             high *= 2
-        return smallest_float(lambda epsilon: self.satisfies(least_reading(epsilon), delta), -(2.0**20), high)
+        return smallest_float(
+            lambda epsilon: self.satisfies(least_reading(epsilon), delta), -(2.0**20), high
+        )
 
     def _epsilon_guess(self, delta: Fraction) -> float:  # noqa: ARG002
         """A positive epsilon near or above the one that satisfies delta, for the search to start from."""
@@ -213,9 +225,16 @@ class Loss(ABC):
         Entry i is P[grid[i-1] < L <= grid[i]], the first takes all below it, the last all above the grid; each is rounded
         up, so that a delta computed from them is never too small.
         """
-        points = [bounds("grid", x).lower for x in (grid.tolist() if isinstance(grid, np.ndarray) else grid)]
+        points = [
+            bounds("grid", x).lower
+            for x in (grid.tolist() if isinstance(grid, np.ndarray) else grid)
+        ]
         if not points or any(b <= a for a, b in pairwise(points)):
-            raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
+            raise InvalidInput(
+                f"grid={show(grid)}",
+                "a grid must hold increasing numbers",
+                "Pass np.linspace(-2, 2, 401).",
+            )
         masses = [certified(lambda: self.cdf_ball(points[0]))]
         masses += [certified(partial(self.mass_ball, a, b)) for a, b in pairwise(points)]
         masses.append(certified(lambda: 1 - self.cdf_ball(points[-1])))
@@ -230,7 +249,9 @@ class Loss(ABC):
             "mu": self.mu(),
         }
         return card(
-            repr(self), {name: f"{value:.4g}" for name, value in views.items()}, notes=["Rounded up. .plot() draws it."]
+            repr(self),
+            {name: f"{value:.4g}" for name, value in views.items()},
+            notes=["Rounded up. .plot() draws it."],
         )
 
     def plot(self, path: str | Path | None = None) -> Picture:

@@ -40,11 +40,15 @@ class NegativeBinomialRuns:
 
     def __post_init__(self) -> None:
         # a smaller chance to stop means more runs, so the smaller reading is the safe one
-        object.__setattr__(self, "stop", open_unit("stop", self.stop, "Pass a probability such as 0.01.").lower)
+        object.__setattr__(
+            self, "stop", open_unit("stop", self.stop, "Pass a probability such as 0.01.").lower
+        )
         shape = decimal_reading("shape", self.shape)
         if shape <= -1:
             raise InvalidInput(
-                f"shape={show(self.shape)}", "shape must be above -1", "Pass 1 for geometric, 0 for logarithmic."
+                f"shape={show(self.shape)}",
+                "shape must be above -1",
+                "Pass 1 for geometric, 0 for logarithmic.",
             )
         object.__setattr__(self, "shape", shape)
 
@@ -63,7 +67,11 @@ class PoissonRuns:
     mean: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", positive("mean", self.mean, "Pass the mean number of runs, such as 20.").upper)
+        object.__setattr__(
+            self,
+            "mean",
+            positive("mean", self.mean, "Pass the mean number of runs, such as 20.").upper,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,11 +94,19 @@ class BestOfManyLoss(MomentLoss):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Loss) or self.base.infinite():
-            rule = "the repeated release must have a loss without outcomes that give everything away"
-            raise InvalidInput(f"base={show(self.base)}", rule, "Pass the loss of one run, such as Gaussian(5).loss(1).")
+            rule = (
+                "the repeated release must have a loss without outcomes that give everything away"
+            )
+            raise InvalidInput(
+                f"base={show(self.base)}",
+                rule,
+                "Pass the loss of one run, such as Gaussian(5).loss(1).",
+            )
         if not isinstance(self.runs, NegativeBinomialRuns | PoissonRuns):
             rule = "a fixed or another random number of runs has no such bound"
-            hint = "Pass NegativeBinomialRuns(stop) or PoissonRuns(mean); k fixed runs cost k * loss."
+            hint = (
+                "Pass NegativeBinomialRuns(stop) or PoissonRuns(mean); k fixed runs cost k * loss."
+            )
             raise InvalidInput(f"runs={show(self.runs)}", rule, hint)
 
     @property
@@ -103,7 +119,9 @@ class BestOfManyLoss(MomentLoss):
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         top = self.maximum()
-        found = self._divergence(Fraction(2) if alpha == 1 else alpha)  # divergences never fall along the order
+        found = self._divergence(
+            Fraction(2) if alpha == 1 else alpha
+        )  # divergences never fall along the order
         return found.min(ball(Fraction(top))) if math.isfinite(top) else found
 
     def _divergence(self, alpha: Fraction) -> arb:
@@ -121,7 +139,8 @@ class BestOfManyLoss(MomentLoss):
     def _second(self, stop: Fraction) -> arb:
         """The least of (1 - 1/b) D_b + log(1/stop)/b over orders b, infinity among them."""
         tried = [
-            ball(1 - 1 / b) * self.base.rdp_ball(b) - ball(stop).log() / ball(b) for b in sorted({*_ORDERS, *self.orders})
+            ball(1 - 1 / b) * self.base.rdp_ball(b) - ball(stop).log() / ball(b)
+            for b in sorted({*_ORDERS, *self.orders})
         ]
         top = self.base.maximum()
         if math.isfinite(top):
@@ -139,7 +158,11 @@ class BestOfManyLoss(MomentLoss):
             return math.inf
         match self.runs:
             case PoissonRuns(mean):
-                return upper(certified(lambda: ball(Fraction(top)) + ball(mean) * self.base.delta_ball(Fraction(0))))
+                return upper(
+                    certified(
+                        lambda: ball(Fraction(top)) + ball(mean) * self.base.delta_ball(Fraction(0))
+                    )
+                )
             case NegativeBinomialRuns(_, shape):
                 return upper(certified(lambda: ball((2 + shape) * Fraction(top))))
 
@@ -149,7 +172,9 @@ class BestOfManyLoss(MomentLoss):
                 fields = {"runs": "poisson", "mean": str(mean)}
             case NegativeBinomialRuns(stop, shape):
                 fields = {"runs": "negative_binomial", "stop": str(stop), "shape": str(shape)}
-        return json.dumps({"kind": "best_of_many", "v": 1, "base": json.loads(self.base.to_json()), **fields})
+        return json.dumps(
+            {"kind": "best_of_many", "v": 1, "base": json.loads(self.base.to_json()), **fields}
+        )
 
     def __repr__(self) -> str:
         match self.runs:

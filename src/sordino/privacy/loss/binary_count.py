@@ -82,7 +82,9 @@ def count_mixture(persons: int, odds: Fraction) -> Mixture | None:
         return None
     profiles = _profiles(others, [part for part in parts if part is not None], odds)
     thetas = [Fraction(x) for x in _theta_grid(odds, others.deviation).tolist()]
-    ratios = np.array([float((1 + x) / (1 - x)) for x in thetas]) * (1 - 2.0**-50)  # deltas fall, so this raises them
+    ratios = np.array([float((1 + x) / (1 - x)) for x in thetas]) * (
+        1 - 2.0**-50
+    )  # deltas fall, so this raises them
     worst = np.zeros(len(ratios))
     for gammas, deltas in zip(*profiles, strict=True):
         worst = np.maximum(worst, _interpolated(ratios, gammas, deltas))
@@ -107,13 +109,20 @@ def _blocks(others: int, odds: Fraction) -> _Others:
         sizes.append(others - more)
         ones.append(below - more)
         below -= more + 1
-    return _Others(np.array(sizes, float), np.array(ones, float), float(odds / (odds + 1)), float(1 / (odds + 1)))
+    return _Others(
+        np.array(sizes, float),
+        np.array(ones, float),
+        float(odds / (odds + 1)),
+        float(1 / (odds + 1)),
+    )
 
 
 def _offsets(deviation: float) -> Floats:
     """Outcomes to look at, counted from the base: all near it, else some in each deviation."""
     far = math.ceil(_FAR * deviation + _FAR**2 / 3) + 4
-    return np.concatenate([np.arange(-_NEAR, _NEAR + 1), np.arange(_NEAR + 1, far, max(1, int(deviation / _STEPS)))])
+    return np.concatenate(
+        [np.arange(-_NEAR, _NEAR + 1), np.arange(_NEAR + 1, far, max(1, int(deviation / _STEPS)))]
+    )
 
 
 def _tilts(offsets: Floats, deviation: float) -> list[tuple[Floats, int]]:
@@ -127,14 +136,21 @@ def _count(others: _Others, offsets: Floats, middle: int) -> _Count | None:
     """Probabilities by the inverse of a Fourier series on a circle beyond 1, where the tilted mean is the middle."""
     size, ones, base, t, f = others.sizes, others.ones, others.base, others.truth, others.lie
     x = _radius_beyond_one(others, np.minimum(base + middle, size - 0.5))
-    high, low = t * (1 + x) / (1 + t * x), f * (1 + x) / (1 + f * x)  # the tilted chances of a report 1
+    high, low = (
+        t * (1 + x) / (1 + t * x),
+        f * (1 + x) / (1 + f * x),
+    )  # the tilted chances of a report 1
     spread = ones * high * (1 - high) + (size - ones) * low * (1 - low)
     mean = ones * high + (size - ones) * low
     ends = base + offsets[0] - 1, np.minimum(base + offsets[-1], size + 1)
     reach = max(float(np.abs(end - mean).max()) for end in ends)
     points = math.ceil(reach + _FAR * math.sqrt(float(spread.max())) + _FAR**2 / 3) + 2
     last = 1 - (_FAR**2 / 2) / float(spread.min()) if spread.min() > 0 else -1.0
-    kept = points // 2 if last <= -1 else min(points // 2, math.ceil(math.acos(last) / (2 * math.pi) * points))
+    kept = (
+        points // 2
+        if last <= -1
+        else min(points // 2, math.ceil(math.acos(last) / (2 * math.pi) * points))
+    )
     theta: Floats = 2 * math.pi / points * np.arange(kept + 1, dtype=np.float64)[:, None]
     weight = np.full((kept + 1, 1), 2.0 / points)
     weight[0] = 1 / points
@@ -143,10 +159,18 @@ def _count(others: _Others, offsets: Floats, middle: int) -> _Count | None:
     center = base + middle
     log_x = np.log1p(x)
     scale = np.exp(ones * np.log1p(t * x) + (size - ones) * np.log1p(f * x) - center * log_x)
-    logs = np.asarray(_log_series(high, ones, theta)) + np.asarray(_log_series(low, size - ones, theta))
+    logs = np.asarray(_log_series(high, ones, theta)) + np.asarray(
+        _log_series(low, size - ones, theta)
+    )
     series = weight * np.exp(logs - 1j * center * theta)
-    kernel = (1 + x) * np.exp(1j * theta) / (x + (1 + x) * (1j * np.sin(theta) - 2 * np.sin(theta / 2) ** 2))
-    error = 2.0**-47 * (2 * float(size.max()) * (float(theta[-1, 0]) + float(log_x.max())) + points + 512)
+    kernel = (
+        (1 + x)
+        * np.exp(1j * theta)
+        / (x + (1 + x) * (1j * np.sin(theta) - 2 * np.sin(theta / 2) ** 2))
+    )
+    error = 2.0**-47 * (
+        2 * float(size.max()) * (float(theta[-1, 0]) + float(log_x.max())) + points + 512
+    )
     if error > _WORST_ERROR:
         return None
 
@@ -184,7 +208,9 @@ def _radius_beyond_one(others: _Others, mean: Floats) -> Floats:
     odds = others.truth / others.lie
     middle = others.ones * odds + (others.sizes - others.ones) / odds - mean * (odds + 1 / odds)
     root = np.sqrt(middle**2 + 4 * (others.sizes - mean) * mean)
-    radius = np.where(middle > 0, 2 * mean / (middle + root), (root - middle) / (2 * (others.sizes - mean)))
+    radius = np.where(
+        middle > 0, 2 * mean / (middle + root), (root - middle) / (2 * (others.sizes - mean))
+    )
     found: Floats = np.maximum(radius - 1, 1 / (8 * max(1.0, others.deviation)))
     return found
 
@@ -195,11 +221,15 @@ def _log_series(chance: Floats, count: Floats, theta: Floats) -> Complexes:
     real, imaginary = 1 - chance * less, chance * np.sin(theta)
     lost = np.minimum(2 * chance * (1 - chance) * less, 0.5)
     near_zero = np.log(np.maximum(np.hypot(real, imaginary), 2.0**-1000))
-    found: Complexes = count * (np.where(lost < 0.5, np.log1p(-lost) / 2, near_zero) + 1j * np.arctan2(imaginary, real))
+    found: Complexes = count * (
+        np.where(lost < 0.5, np.log1p(-lost) / 2, near_zero) + 1j * np.arctan2(imaginary, real)
+    )
     return found
 
 
-def _profiles(others: _Others, parts: list[_Count], odds: Fraction) -> tuple[list[Floats], list[Floats]]:
+def _profiles(
+    others: _Others, parts: list[_Count], odds: Fraction
+) -> tuple[list[Floats], list[Floats]]:
     """For each block points (gamma, delta), rising in gamma, that are not below the curve of H_gamma(P | Q)."""
     before, before_error, at, at_error, tail = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -211,14 +241,36 @@ def _profiles(others: _Others, parts: list[_Count], odds: Fraction) -> tuple[lis
         most = (before + before_error) / np.maximum(at - at_error, 0)
         gammas = np.where(np.isfinite(most), (e * most + 1) / (most + e), e) * (1 + 2.0**-48)
         excess = (e - 1) * (least - 1) / (least + e)
-        bulk = f * (e - 1) * (e + 1) * (before + before_error) / ((before + before_error) / (at + at_error) + e)
-    reached = (at > 0) & (before > 0) & (gammas >= 1) & (before_error <= _CLEAR * before) & (at_error <= _CLEAR * at)
-    deltas = np.where(reached, bulk * (1 + 2.0**-46) - np.where(excess > 0, excess * tail, excess) * (1 - 2.0**-46), 0.0)
+        bulk = (
+            f
+            * (e - 1)
+            * (e + 1)
+            * (before + before_error)
+            / ((before + before_error) / (at + at_error) + e)
+        )
+    reached = (
+        (at > 0)
+        & (before > 0)
+        & (gammas >= 1)
+        & (before_error <= _CLEAR * before)
+        & (at_error <= _CLEAR * at)
+    )
+    deltas = np.where(
+        reached,
+        bulk * (1 + 2.0**-46) - np.where(excess > 0, excess * tail, excess) * (1 - 2.0**-46),
+        0.0,
+    )
     near = (at + at_error)[: int(2 * _NEAR + 1)]  # the mode is less than 1 from the mean
     even = float(odds - 1) * f * near.max(axis=0) * (1 + 2.0**-46)  # delta at gamma = 1
     return (
-        [np.concatenate([[1.0], g[ok], [e * (1 + 2.0**-48)]]) for g, ok in zip(gammas.T, reached.T, strict=True)],
-        [np.concatenate([[x], d[ok], [0.0]]) for x, d, ok in zip(even, deltas.T, reached.T, strict=True)],
+        [
+            np.concatenate([[1.0], g[ok], [e * (1 + 2.0**-48)]])
+            for g, ok in zip(gammas.T, reached.T, strict=True)
+        ],
+        [
+            np.concatenate([[x], d[ok], [0.0]])
+            for x, d, ok in zip(even, deltas.T, reached.T, strict=True)
+        ],
     )
 
 
@@ -236,7 +288,9 @@ def _interpolated(at: Floats, gammas: Floats, deltas: Floats) -> Floats:
 
 def _of_profile(thetas: list[Fraction], deltas: list[Fraction], odds: Fraction) -> Mixture:
     """The mixture whose delta is the largest convex curve that is nowhere above these, on both sides of gamma = 1."""
-    above = [((1 + t) / (1 - t), d) for t, d in zip(thetas, deltas, strict=True)] + [(odds, Fraction(0))]
+    above = [((1 + t) / (1 - t), d) for t, d in zip(thetas, deltas, strict=True)] + [
+        (odds, Fraction(0))
+    ]
     below = [(1 / g, 1 - 1 / g + d / g) for g, d in above[:0:-1]]
     hull: list[tuple[Fraction, Fraction]] = []
     for x, y in below + above:
@@ -250,4 +304,6 @@ def _of_profile(thetas: list[Fraction], deltas: list[Fraction], odds: Fraction) 
     kinks = zip(hull[1:], pairwise(slopes), strict=True)
     weights = {x: (after - before) * (x + 1) for (x, _), (before, after) in kinks}
     top = (odds - 1) / (odds + 1)
-    return rounded_up([*thetas, top], [Fraction(0), *(weights.get(g, Fraction(0)) for g, _ in above[1:])])
+    return rounded_up(
+        [*thetas, top], [Fraction(0), *(weights.get(g, Fraction(0)) for g, _ in above[1:])]
+    )

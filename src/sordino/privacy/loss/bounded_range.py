@@ -51,7 +51,13 @@ class BoundedRangeLoss(Loss):
             most = -ball(-self.width).expm1()
             inside = ball(self.width) + 2 * (-(ball(delta) * most).sqrt()).log1p()
             outside = ball(-delta).log1p()
-            return inside if ball(delta) < most else outside if ball(delta) > most else inside.union(outside)
+            return (
+                inside
+                if ball(delta) < most
+                else outside
+                if ball(delta) > most
+                else inside.union(outside)
+            )
 
         return upper(certified(inverse))
 
@@ -103,7 +109,9 @@ class BoundedRangeLoss(Loss):
         t = float(self.width)
         x = np.linspace(-8.0, 8.0 + t, 401)
         curves = (1 / (4 * np.cosh((x - t) / 2) ** 2), 1 / (4 * np.cosh(x / 2) ** 2))
-        return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
+        return OutputPair(
+            tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False
+        )
 
     def laws(self) -> tuple[Law, ...]:
         t = float(self.width)
@@ -133,4 +141,6 @@ class BoundedRangeLoss(Loss):
         return f"BoundedRangeLoss(width={readable(self.width)})"
 
 
-Loss.kinds["bounded_range", 1] = lambda fields: BoundedRangeLoss(json_form.rational(fields, "width"))
+Loss.kinds["bounded_range", 1] = lambda fields: BoundedRangeLoss(
+    json_form.rational(fields, "width")
+)

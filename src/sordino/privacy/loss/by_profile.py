@@ -53,7 +53,11 @@ class ProfileLoss(Loss):
     def pmf(self, grid: Sequence[Number] | Floats) -> Floats:
         points = np.array([float(x) for x in grid])
         if not len(points) or (np.diff(points) <= 0).any():
-            raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
+            raise InvalidInput(
+                f"grid={show(grid)}",
+                "a grid must hold increasing numbers",
+                "Pass np.linspace(-2, 2, 401).",
+            )
         law = self.laws()[0]
         edges = np.concatenate([[-math.inf], points, [math.inf]])
         masses = law.cells(edges)[0]

@@ -56,7 +56,9 @@ class _Window:
 def mixture(persons: int, odds: Fraction, clone: Fraction, rest: Fraction) -> Mixture:
     """The law of Theta for everybody's reports, shuffled."""
     top = (odds - 1) / (odds + 1)
-    own = clone * (odds + 1)  # the one who differs is one of the two clones' kinds with this probability
+    own = clone * (
+        odds + 1
+    )  # the one who differs is one of the two clones' kinds with this probability
     numbers = _clones(persons - 1, 2 * clone, own)
     mean = max(1.0, float(numbers.masses @ numbers.values))
     thetas = _nodes(top, float(odds - 1) * math.sqrt(mean) / (2 * persons))
@@ -85,11 +87,18 @@ def _binomial(count: int, chance: Fraction) -> _Window:
     """Bernstein's inequality gives the window, a recurrence from the mode the probabilities, their sum the scale."""
     mean = count * chance
     far = _DEVIATIONS * math.sqrt(mean * (1 - chance)) + _DEVIATIONS**2 / 3 + 1
-    first, last = max(0, math.floor(mean - Fraction(far))), min(count, math.ceil(mean + Fraction(far)))
+    first, last = (
+        max(0, math.floor(mean - Fraction(far))),
+        min(count, math.ceil(mean + Fraction(far))),
+    )
     mode = min(max(math.floor((count + 1) * chance), first), last)
     k = np.arange(first, last, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        steps = np.log((count - k) / (k + 1) * float(chance / (1 - chance))) if chance < 1 else np.zeros(0)
+        steps = (
+            np.log((count - k) / (k + 1) * float(chance / (1 - chance)))
+            if chance < 1
+            else np.zeros(0)
+        )
     up, down = np.cumsum(steps[mode - first :]), -np.cumsum(steps[: mode - first][::-1])[::-1]
     masses = np.exp(np.concatenate([down, [0.0], up]))
     return _Window(first, masses / masses.sum())
@@ -125,7 +134,9 @@ def _walk(steps: int) -> _Window:
     return _Window(0, masses / masses.sum())
 
 
-def _factors(others: int, clones: int, odds: Fraction, clone: Fraction, rest: Fraction) -> tuple[Floats, Floats, int]:
+def _factors(
+    others: int, clones: int, odds: Fraction, clone: Fraction, rest: Fraction
+) -> tuple[Floats, Floats, int]:
     """clones/D of Theta = (odds - 1)|S|/D: a few values, a split of all that keeps the mean; and the window's size."""
     weakest = 1 / float(odds + 1)
     if rest == 0:

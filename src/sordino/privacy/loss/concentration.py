@@ -23,7 +23,9 @@ _ACCURACY = 1e-6
 _MOST_BITS = 1 << 16
 
 
-def concentration(pair: Iterable[tuple[Fraction, Fraction]], top: float, known: float, cap: float) -> float:
+def concentration(
+    pair: Iterable[tuple[Fraction, Fraction]], top: float, known: float, cap: float
+) -> float:
     """The supremum for one direction, at most a millionth above the truth; `known` if it is below that, else at most `cap`.
 
     `top` bounds log p/q from above, and the supremum must be known to be at most `cap`.
@@ -55,7 +57,9 @@ class _Cumulant:
 
     def __init__(self, masses: dict[Fraction, Fraction]) -> None:
         self._terms = [(ball(mass), ball(ratio).log()) for ratio, mass in masses.items()]
-        self.range = _largest(log for _, log in self._terms) + _largest(-log for _, log in self._terms)
+        self.range = _largest(log for _, log in self._terms) + _largest(
+            -log for _, log in self._terms
+        )
 
     def at(self, x: float) -> _Jet:
         order = arb(x) - 1
@@ -77,7 +81,9 @@ def _largest(values: Iterable[arb]) -> arb:
 def _supremum(cumulant: _Cumulant, top: float, known: float, cap: float) -> float:
     jets = {1.0: cumulant.at(1.0)}
     best = max(known, upper(jets[1.0].slope))
-    end = min(max(2.0, 2 * top / best), 2.0**1000)  # beyond it the divergence over x is at most top/end
+    end = min(
+        max(2.0, 2 * top / best), 2.0**1000
+    )  # beyond it the divergence over x is at most top/end
     jets[end] = cumulant.at(end)
     open_ = [(-_most_on(1.0, end, jets[1.0], jets[end], cumulant.range), 1.0, end)]
     while best * (1 + _ACCURACY) < min(cap, -open_[0][0]):
@@ -89,7 +95,9 @@ def _supremum(cumulant: _Cumulant, top: float, known: float, cap: float) -> floa
         jets[middle] = cumulant.at(middle)
         best = max(best, upper(jets[middle].value / (arb(middle) * (arb(middle) - 1))))
         for low, high in ((a, middle), (middle, b)):
-            heapq.heappush(open_, (-_most_on(low, high, jets[low], jets[high], cumulant.range), low, high))
+            heapq.heappush(
+                open_, (-_most_on(low, high, jets[low], jets[high], cumulant.range), low, high)
+            )
     return max(best, -open_[0][0], upper(arb(top) / arb(end)))
 
 
@@ -104,12 +112,25 @@ def _most_on(low: float, high: float, at_low: _Jet, at_high: _Jet, reach: arb) -
     """
     a, b = arb(low), arb(high)
     h = b - a
-    chord = (at_low.value, (2 * at_low.value + at_high.value) / 3, (at_low.value + 2 * at_high.value) / 3, at_high.value)
-    cubic = (at_low.value, at_low.value + h * at_low.slope / 3, at_high.value - h * at_high.slope / 3, at_high.value)
+    chord = (
+        at_low.value,
+        (2 * at_low.value + at_high.value) / 3,
+        (at_low.value + 2 * at_high.value) / 3,
+        at_high.value,
+    )
+    cubic = (
+        at_low.value,
+        at_low.value + h * at_low.slope / 3,
+        at_high.value - h * at_high.slope / 3,
+        at_high.value,
+    )
     first, middle, last = a * (a - 1), 2 * a * b - a - b, b * (b - 1)
     below = (first, (first + middle) / 3, (middle + last) / 3, last)
     start = 1 if low == 1 else 0
-    straight, curved = (_largest(c / d for c, d in zip(cs[start:], below[start:], strict=True)) for cs in (chord, cubic))
+    straight, curved = (
+        _largest(c / d for c, d in zip(cs[start:], below[start:], strict=True))
+        for cs in (chord, cubic)
+    )
     bend = ((at_low.bend * at_high.bend).sqrt() * (reach * h / 2).exp()).min(reach**2 / 4)
     error = h**3 / 162 if low == 1 else (h**3 / 162).min(h**4 / (384 * (a - 1)))
     return min(upper(straight), upper(curved + reach**2 * bend * error / a))

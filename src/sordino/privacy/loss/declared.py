@@ -53,7 +53,11 @@ class EpsilonDeltaLoss(Loss):
         if e < 0 or not 0 <= d < 1:
             value = f"epsilon={show(self.most)}, delta={show(self.failure)}"
             rule = "epsilon must be at least 0, and delta at least 0 and below 1"
-            raise InvalidInput(value, rule, "Pass what the release is known to satisfy, such as EpsilonDeltaLoss(1, 1e-6).")
+            raise InvalidInput(
+                value,
+                rule,
+                "Pass what the release is known to satisfy, such as EpsilonDeltaLoss(1, 1e-6).",
+            )
         object.__setattr__(self, "most", e)
         object.__setattr__(self, "failure", d)
 
@@ -131,7 +135,9 @@ class EpsilonDeltaLoss(Loss):
         if e == math.inf:
             return (Law((), 0.0, 0.0, 1.0, no_cells, 1.0),)
         few = math.exp(-e) / (1 + math.exp(-e))
-        atoms = ((-e, kept * few or _LEAST), (e, kept / (1 + math.exp(-e)))) if e else ((0.0, kept),)
+        atoms = (
+            ((-e, kept * few or _LEAST), (e, kept / (1 + math.exp(-e)))) if e else ((0.0, kept),)
+        )
         return (Law(atoms, 0.0, 0.0, 1.0, no_cells, float_upper(self.failure)),)
 
     def to_json(self) -> str:
@@ -181,7 +187,11 @@ class MomentLoss(ProfileLoss):
 
     def _no_law(self) -> InvalidInput:
         rule = "a loss that is known by its Renyi divergences has no law"
-        return InvalidInput(repr(self), rule, "Ask for epsilon, delta, rdp or rho, or pass the loss of the release itself.")
+        return InvalidInput(
+            repr(self),
+            rule,
+            "Ask for epsilon, delta, rdp or rho, or pass the loss of the release itself.",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,7 +209,11 @@ class ZcdpLoss(MomentLoss):
     bound: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", positive("rho", self.bound, "Pass the rho that the release satisfies.").upper)
+        object.__setattr__(
+            self,
+            "bound",
+            positive("rho", self.bound, "Pass the rho that the release satisfies.").upper,
+        )
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         return ball(self.bound * alpha)
@@ -235,11 +249,18 @@ class RenyiLoss(MomentLoss):
         hint = "Pass pairs in rising order, such as ((2, 0.1), (8, 0.4))."
         given: Any = self.points
         try:
-            read = tuple((bounds("order", a).lower, bounds("divergence", v).upper) for a, v in given)
+            read = tuple(
+                (bounds("order", a).lower, bounds("divergence", v).upper) for a, v in given
+            )
         except (TypeError, ValueError):
             rule = "points must be pairs of an order and a divergence"
             raise InvalidInput(f"points={show(given)}", rule, hint) from None
-        if not read or read[0][0] <= 1 or any(a >= b for (a, _), (b, _) in pairwise(read)) or min(v for _, v in read) < 0:
+        if (
+            not read
+            or read[0][0] <= 1
+            or any(a >= b for (a, _), (b, _) in pairwise(read))
+            or min(v for _, v in read) < 0
+        ):
             rule = "orders must rise and be above 1, and divergences must not be negative"
             raise InvalidInput(f"points={show(given)}", rule, hint)
         object.__setattr__(self, "points", read)
@@ -277,7 +298,9 @@ def _load_renyi(fields: dict[str, Any]) -> RenyiLoss:
 
 
 _KINDS: dict[tuple[str, int], Callable[[dict[str, Any]], Loss]] = {
-    ("epsilon_delta", 1): lambda f: EpsilonDeltaLoss(json_form.rational(f, "epsilon"), json_form.rational(f, "delta")),
+    ("epsilon_delta", 1): lambda f: EpsilonDeltaLoss(
+        json_form.rational(f, "epsilon"), json_form.rational(f, "delta")
+    ),
     ("zcdp", 1): lambda f: ZcdpLoss(json_form.rational(f, "rho")),
     ("renyi", 1): _load_renyi,
 }

@@ -50,11 +50,15 @@ class FiniteLoss(Loss):
             object.__setattr__(self, name, tuple(decimal_reading(name, x) for x in side))
         if len(self.p) != len(self.q) or not self.p:
             value = f"{len(self.p)} and {len(self.q)} probabilities"
-            raise InvalidInput(value, "both distributions must cover the same outcomes", "Write zeros out.")
+            raise InvalidInput(
+                value, "both distributions must cover the same outcomes", "Write zeros out."
+            )
         for name, side in (("p", self.p), ("q", self.q)):
             if min(side) < 0 or sum(side) != 1:
                 rule = f"the probabilities of {name} must be at least 0 and sum to exactly 1"
-                raise InvalidInput(f"a sum of {readable(sum(side, _NOTHING))}", rule, "Pass Fractions.")
+                raise InvalidInput(
+                    f"a sum of {readable(sum(side, _NOTHING))}", rule, "Pass Fractions."
+                )
 
     def _directions(self) -> tuple[Pair, Pair]:
         """(p, q) and (q, p), without outcomes that neither reaches."""
@@ -94,7 +98,9 @@ class FiniteLoss(Loss):
         balls = [(ball(a), ball(b)) for a, b in self._directions()[0]]
         logs = [(a, b, (a / b).log()) for a, b in balls]
         if alpha == 1:
-            return sum((a * log for a, _, log in logs), arb(0)).max(sum((-b * log for _, b, log in logs), arb(0)))
+            return sum((a * log for a, _, log in logs), arb(0)).max(
+                sum((-b * log for _, b, log in logs), arb(0))
+            )
         forth = sum((a * (order * log).expm1() for a, _, log in logs), arb(0))
         back = sum((b * (-order * log).expm1() for _, b, log in logs), arb(0))
         return forth.max(back).log1p() / order
@@ -116,7 +122,9 @@ class FiniteLoss(Loss):
     def _corners(self, pair: Pair) -> list[tuple[Fraction, Fraction]]:
         """The corners (type I error, type II error) of the best tests of the pair, by Neyman and Pearson."""
         corners, alpha, beta = [], _NOTHING, Fraction(1)
-        for a, b in sorted(pair, key=lambda ab: (ab[0] == 0, ab[1] / ab[0] if ab[0] else _NOTHING), reverse=True):
+        for a, b in sorted(
+            pair, key=lambda ab: (ab[0] == 0, ab[1] / ab[0] if ab[0] else _NOTHING), reverse=True
+        ):
             corners.append((alpha, beta))
             alpha, beta = alpha + a, beta - b
         return [*corners, (alpha, beta)]
@@ -144,7 +152,9 @@ class FiniteLoss(Loss):
         with working(64):
             rough = [distance(a, b) for a, b in corners]
         far = max(rough, key=lambda x: float(x.mid()), default=arb(0))
-        best = [c for c, x in zip(corners, rough, strict=True) if not x < far]  # any other is certainly nearer
+        best = [
+            c for c, x in zip(corners, rough, strict=True) if not x < far
+        ]  # any other is certainly nearer
         return max((upper(certified(partial(distance, a, b))) for a, b in best), default=0.0)
 
     def _up_to(self, value: Fraction) -> Fraction:
@@ -170,7 +180,9 @@ class FiniteLoss(Loss):
 
     def outputs(self) -> OutputPair:
         names = tuple(str(i) for i in range(len(self.p)))
-        return OutputPair(names, tuple(map(float, self.p)), tuple(map(float, self.q)), discrete=True)
+        return OutputPair(
+            names, tuple(map(float, self.p)), tuple(map(float, self.q)), discrete=True
+        )
 
     def laws(self) -> tuple[Law, ...]:
         def law(pair: Pair) -> Law:
@@ -178,7 +190,9 @@ class FiniteLoss(Loss):
             for a, b in pair:
                 if a and b:
                     masses[a / b] = masses.get(a / b, _NOTHING) + a
-            atoms = sorted((_log(r) if r > 1 else -_log(1 / r), float(a) or _LEAST) for r, a in masses.items())
+            atoms = sorted(
+                (_log(r) if r > 1 else -_log(1 / r), float(a) or _LEAST) for r, a in masses.items()
+            )
             certain = float_upper(sum((a for a, b in pair if b == 0), _NOTHING))
             return Law(tuple(atoms), 0.0, 0.0, 1.0, no_cells, certain)
 
@@ -200,4 +214,6 @@ def _log(ratio: Fraction) -> float:
     return math.log1p(float(ratio - 1))
 
 
-Loss.kinds["finite", 1] = lambda fields: FiniteLoss(json_form.rationals(fields, "p"), json_form.rationals(fields, "q"))
+Loss.kinds["finite", 1] = lambda fields: FiniteLoss(
+    json_form.rationals(fields, "p"), json_form.rationals(fields, "q")
+)

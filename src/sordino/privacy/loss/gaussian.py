@@ -52,12 +52,19 @@ class GaussianLoss(Loss):
             if not 1e-300 < mu < 1e150 or not math.isfinite(epsilon):
                 break
             value = self.delta(epsilon)
-            slope = math.exp(min(700.0, epsilon)) * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2 / value
+            slope = (
+                math.exp(min(700.0, epsilon))
+                * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2))
+                / 2
+                / value
+            )
             move = (math.log(value) - target) / slope if slope > 0 else 0.0
             epsilon += move
             if abs(move) <= 2.0**-50 * abs(epsilon):
                 break
-        return nearest_good(lambda e: self.satisfies(least_reading(e), delta), epsilon) or super()._epsilon(delta)
+        return nearest_good(
+            lambda e: self.satisfies(least_reading(e), delta), epsilon
+        ) or super()._epsilon(delta)
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         return ball(alpha * self.shift**2 / 2)
@@ -90,7 +97,9 @@ class GaussianLoss(Loss):
         t = float(self.shift)
         x = np.linspace(-4.0, 4.0 + t, 401)
         curves = [np.exp(-((x - c) ** 2) / 2) / math.sqrt(2 * math.pi) for c in (t, 0.0)]
-        return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
+        return OutputPair(
+            tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False
+        )
 
     def laws(self) -> tuple[Law, ...]:
         from scipy.special import ndtr
@@ -102,7 +111,9 @@ class GaussianLoss(Loss):
             return normal_cells(z), normal_cells(z + mu)
 
         def normal_cells(z: Floats) -> Floats:
-            cell: Floats = np.where(z[:-1] < 0, ndtr(z[1:]) - ndtr(z[:-1]), ndtr(-z[:-1]) - ndtr(-z[1:]))
+            cell: Floats = np.where(
+                z[:-1] < 0, ndtr(z[1:]) - ndtr(z[:-1]), ndtr(-z[:-1]) - ndtr(-z[1:])
+            )
             return cell
 
         return (Law((), -math.inf, math.inf, mu, cells),)

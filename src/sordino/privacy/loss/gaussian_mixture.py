@@ -30,7 +30,9 @@ __all__ = ["GaussianMixtureLoss"]
 _LARGEST_SHIFT = 100
 _REACH = 37.0
 _STEPS = 64
-_NEARLY_HALF = Fraction(10, 21)  # of an interval: halves would hit a dyadic place, which no precision tells from it
+_NEARLY_HALF = Fraction(
+    10, 21
+)  # of an interval: halves would hit a dyadic place, which no precision tells from it
 _TAIL = 1e-298
 """More than a standard normal variable has beyond `_REACH`."""
 _DIGITS = 2.0**-40
@@ -68,11 +70,17 @@ class GaussianMixtureLoss(ProfileLoss):
         for s, p in zip(shifts, chances, strict=True):
             if not 0 <= s <= _LARGEST_SHIFT:
                 rule = f"a shift must be from 0 to {_LARGEST_SHIFT} scales"
-                raise InvalidInput(f"shift={show(s)}", rule, "It is sensitivity / scale, the length of a vector.")
+                raise InvalidInput(
+                    f"shift={show(s)}", rule, "It is sensitivity / scale, the length of a vector."
+                )
             if p:
                 joined[s] = joined.get(s, Fraction(0)) + p
         if set(joined) == {0}:
-            raise InvalidInput(f"shifts={show(self.shifts)}", "some shift must be above 0 and have a probability", hint)
+            raise InvalidInput(
+                f"shifts={show(self.shifts)}",
+                "some shift must be above 0 and have a probability",
+                hint,
+            )
         object.__setattr__(self, "shifts", tuple(sorted(joined)))
         object.__setattr__(self, "probabilities", tuple(joined[s] for s in sorted(joined)))
 
@@ -121,20 +129,30 @@ class GaussianMixtureLoss(ProfileLoss):
     def delta_ball(self, epsilon: Fraction) -> arb:
         factor = ball(epsilon).exp()
         y, z = self._place(epsilon), self._place(-epsilon)
-        removed = 1 - factor if y is None else sum((p * tail(y - s) for p, s in self._terms()), arb(0)) - factor * tail(y)
+        removed = (
+            1 - factor
+            if y is None
+            else sum((p * tail(y - s) for p, s in self._terms()), arb(0)) - factor * tail(y)
+        )
         if z is None:
             return removed
-        return removed.max(tail(-z) - factor * sum((p * tail(s - z) for p, s in self._terms()), arb(0)))
+        return removed.max(
+            tail(-z) - factor * sum((p * tail(s - z) for p, s in self._terms()), arb(0))
+        )
 
     def _epsilon_guess(self, delta: Fraction) -> float:
         mu = float(self.shifts[-1])
-        return mu * mu / 2 + mu * math.sqrt(max(1.0, -2 * math.log(max(delta, Fraction(1, 10**300)))))
+        return mu * mu / 2 + mu * math.sqrt(
+            max(1.0, -2 * math.log(max(delta, Fraction(1, 10**300))))
+        )
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         if alpha == 1:
             return sum((p * s**2 / 2 for p, s in self._terms()), arb(0))
         a = ball(alpha)
-        return sum((p * (a * (a - 1) * s**2 / 2).expm1() for p, s in self._terms()), arb(0)).log1p() / (a - 1)
+        return sum(
+            (p * (a * (a - 1) * s**2 / 2).expm1() for p, s in self._terms()), arb(0)
+        ).log1p() / (a - 1)
 
     def maximum(self) -> float:
         return math.inf
@@ -149,7 +167,10 @@ class GaussianMixtureLoss(ProfileLoss):
         y = np.linspace(-4.0, 4.0 + float(self.shifts[-1]), 401)
         normal = math.sqrt(2 * math.pi)
         each = zip(self.probabilities, self.shifts, strict=True)
-        p = sum((float(w) * np.exp(-((y - float(s)) ** 2) / 2) / normal for w, s in each), np.zeros(len(y)))
+        p = sum(
+            (float(w) * np.exp(-((y - float(s)) ** 2) / 2) / normal for w, s in each),
+            np.zeros(len(y)),
+        )
         q = np.exp(-(y**2) / 2) / normal
         return OutputPair(tuple(y.tolist()), tuple(p.tolist()), tuple(q.tolist()), discrete=False)
 
@@ -162,7 +183,9 @@ class GaussianMixtureLoss(ProfileLoss):
         y = np.arange(-_REACH, end + 1 / _STEPS, 1 / _STEPS)
 
         def normal(z: Floats) -> Floats:
-            cell: Floats = np.where(z[:-1] < 0, ndtr(z[1:]) - ndtr(z[:-1]), ndtr(-z[:-1]) - ndtr(-z[1:]))
+            cell: Floats = np.where(
+                z[:-1] < 0, ndtr(z[1:]) - ndtr(z[:-1]), ndtr(-z[:-1]) - ndtr(-z[1:])
+            )
             return cell
 
         pairs = [(float(w), float(s)) for w, s in zip(self.probabilities, self.shifts, strict=True)]
@@ -185,10 +208,14 @@ class GaussianMixtureLoss(ProfileLoss):
         return _merged(p, q), _merged(q[::-1], p[::-1])
 
     def to_json(self) -> str:
-        return json_form.dump("gaussian_mixture", 1, {"shifts": self.shifts, "probabilities": self.probabilities})
+        return json_form.dump(
+            "gaussian_mixture", 1, {"shifts": self.shifts, "probabilities": self.probabilities}
+        )
 
     def __repr__(self) -> str:
-        sides = (f"({', '.join(map(readable, side))})" for side in (self.shifts, self.probabilities))
+        sides = (
+            f"({', '.join(map(readable, side))})" for side in (self.shifts, self.probabilities)
+        )
         return "GaussianMixtureLoss({}, {})".format(*sides)
 
 
@@ -196,7 +223,9 @@ def _split(losses: Floats, p: Floats, q: Floats) -> Law:
     """Each cell's probability, split between the losses at its ends so that P and Q stay, or more of it goes up."""
     low, step = losses[:-1], np.diff(losses)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        share = (1 - np.exp(np.log(q) + low - np.log(p)) + 8 * _DIGITS * (1 + np.abs(low))) / -np.expm1(-step)
+        share = (
+            1 - np.exp(np.log(q) + low - np.log(p)) + 8 * _DIGITS * (1 + np.abs(low))
+        ) / -np.expm1(-step)
     up = np.where(np.isfinite(share), np.clip(share, 0, 1), 1.0)
     masses = np.zeros(len(losses))
     masses[1:] += p * up
@@ -215,11 +244,15 @@ def _law(values: Floats, p: Floats, infinite: float) -> Law:
     values, p = values[order], p[order]
     with np.errstate(over="ignore", divide="ignore"):
         q = np.exp(np.minimum(np.log(p) - values, 700.0))
-    return Law((), -math.inf, math.inf, float(np.sqrt(p @ values**2)), cells_of(values, p, q), infinite)
+    return Law(
+        (), -math.inf, math.inf, float(np.sqrt(p @ values**2)), cells_of(values, p, q), infinite
+    )
 
 
 def _load(fields: dict[str, Any]) -> GaussianMixtureLoss:
-    return GaussianMixtureLoss(json_form.rationals(fields, "shifts"), json_form.rationals(fields, "probabilities"))
+    return GaussianMixtureLoss(
+        json_form.rationals(fields, "shifts"), json_form.rationals(fields, "probabilities")
+    )
 
 
 Loss.kinds["gaussian_mixture", 1] = _load

@@ -48,7 +48,9 @@ class _IntegerNoiseLoss(ProfileLoss):
         scale = decimal_reading("scale", self.scale)
         if scale <= 0:
             rule = "scale must be greater than zero"
-            raise InvalidInput(f"scale={show(self.scale)}", rule, "Pass it in the result's own units, such as 10.")
+            raise InvalidInput(
+                f"scale={show(self.scale)}", rule, "Pass it in the result's own units, such as 10."
+            )
         object.__setattr__(self, "scale", scale)
 
     @abstractmethod
@@ -83,7 +85,9 @@ class _IntegerNoiseLoss(ProfileLoss):
         low, high = self._outputs_between()
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.satisfies(self._loss_at(middle), delta) else (middle, high)
+            low, high = (
+                (low, middle) if self.satisfies(self._loss_at(middle), delta) else (middle, high)
+            )
 
         def inverse() -> arb:
             return ((self._tail(high - self.shift) - ball(delta)) / self._tail(high)).log()
@@ -99,7 +103,10 @@ class _IntegerNoiseLoss(ProfileLoss):
             return None
         places = range(-reach, self.shift + reach + 1)
         below = [float(self._tail(y)) for y in range(-reach - self.shift, self.shift + reach + 2)]
-        mass = {y: below[i] - below[i + 1] for i, y in enumerate(range(-reach - self.shift, self.shift + reach + 1))}
+        mass = {
+            y: below[i] - below[i + 1]
+            for i, y in enumerate(range(-reach - self.shift, self.shift + reach + 1))
+        }
         p, q = (tuple(mass[y - centre] for y in places) for centre in (self.shift, 0))
         return OutputPair(tuple(map(str, places)), p, q, discrete=True)
 
@@ -144,7 +151,11 @@ class DiscreteLaplaceLoss(_IntegerNoiseLoss):
             q = ball(-t).exp()
             ends = ball(s * t) * (1 - ball(-s * t).exp()) / (1 + q)
             # sum over 0 < y < s of (1-q)/(1+q) q^(s-y) (2y-s) t, by i = s - y
-            inner = sum(((ball(-i * t)).exp() * (s - 2 * i) for i in range(1, s)), arb(0)) * (1 - q) / (1 + q)
+            inner = (
+                sum(((ball(-i * t)).exp() * (s - 2 * i) for i in range(1, s)), arb(0))
+                * (1 - q)
+                / (1 + q)
+            )
             return ends + inner * ball(t)
         q, order = ball(-t).exp(), alpha - 1
         top = ball(order * s * t).exp() / (1 + q)
@@ -166,7 +177,11 @@ class DiscreteLaplaceLoss(_IntegerNoiseLoss):
     def mu(self) -> float:
         """An upper bound: that of every release with this largest loss."""
         e = self.shift / self.scale
-        return upper(certified(lambda: 2 * arb(2).sqrt() * ball(e / 2).tanh().erfinv())) if e < 100 else math.inf
+        return (
+            upper(certified(lambda: 2 * arb(2).sqrt() * ball(e / 2).tanh().erfinv()))
+            if e < 100
+            else math.inf
+        )
 
     def laws(self) -> tuple[Law, ...]:
         s, t = self.shift, float(1 / self.scale)
@@ -196,7 +211,9 @@ class DiscreteGaussianLoss(_IntegerNoiseLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale > _LARGEST_SCALE:
-            rule = f"sums of discrete Gaussian noise are exact for a scale of at most {_LARGEST_SCALE}"
+            rule = (
+                f"sums of discrete Gaussian noise are exact for a scale of at most {_LARGEST_SCALE}"
+            )
             hint = "Use ZcdpLoss(Fraction(shift)**2 / (2 * scale**2)), which holds for every scale."
             raise InvalidInput(f"scale={readable(self.scale)}", rule, hint)
 
@@ -245,7 +262,11 @@ class DiscreteGaussianLoss(_IntegerNoiseLoss):
 def _half_sum(scale: Fraction, k: int, bits: int) -> arb:
     """The sum of e^(-j^2/(2 scale^2)) over j >= k >= 1: terms by a recurrence, then a geometric series above the rest."""
     half = 1 / (2 * scale**2)
-    term, ratio, step = ball(-(k**2) * half).exp(), ball(-(2 * k + 1) * half).exp(), ball(-2 * half).exp()
+    term, ratio, step = (
+        ball(-(k**2) * half).exp(),
+        ball(-(2 * k + 1) * half).exp(),
+        ball(-2 * half).exp(),
+    )
     total, j = arb(0), k
     count = math.ceil(math.sqrt(2 * bits) * float(scale)) + 2
     for _ in range(count):
@@ -263,11 +284,15 @@ def _whole_sum(scale: Fraction, bits: int) -> arb:
 
 
 def _load_laplace(fields: dict[str, Any]) -> Loss:
-    return DiscreteLaplaceLoss(json_form.whole(fields, "shift"), json_form.rational(fields, "scale"))
+    return DiscreteLaplaceLoss(
+        json_form.whole(fields, "shift"), json_form.rational(fields, "scale")
+    )
 
 
 def _load_gaussian(fields: dict[str, Any]) -> Loss:
-    return DiscreteGaussianLoss(json_form.whole(fields, "shift"), json_form.rational(fields, "scale"))
+    return DiscreteGaussianLoss(
+        json_form.whole(fields, "shift"), json_form.rational(fields, "scale")
+    )
 
 
 Loss.kinds["discrete_laplace", 1] = _load_laplace

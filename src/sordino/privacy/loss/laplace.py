@@ -50,7 +50,9 @@ class LaplaceLoss(Loss):
         if alpha == 1:
             return t + (-t).expm1()
         a = ball(alpha)
-        return ((a * ((a - 1) * t).expm1() + (a - 1) * (-a * t).expm1()) / (2 * a - 1)).log1p() / (a - 1)
+        return ((a * ((a - 1) * t).expm1() + (a - 1) * (-a * t).expm1()) / (2 * a - 1)).log1p() / (
+            a - 1
+        )
 
     def trade_off_ball(self, alpha: Fraction) -> arb:
         a, t = ball(alpha), ball(self.shift)
@@ -62,7 +64,11 @@ class LaplaceLoss(Loss):
 
     def cdf_ball(self, value: Fraction) -> arb:
         if abs(value) >= self.shift:
-            return arb(int(value >= self.shift)) if value != -self.shift else (-ball(self.shift)).exp() / 2
+            return (
+                arb(int(value >= self.shift))
+                if value != -self.shift
+                else (-ball(self.shift)).exp() / 2
+            )
         return ball((value - self.shift) / 2).exp() / 2
 
     def mass_ball(self, low: Fraction, high: Fraction) -> arb:
@@ -87,7 +93,9 @@ class LaplaceLoss(Loss):
         t = float(self.shift)
         x = np.linspace(-5.0, 5.0 + t, 401)
         curves = (np.exp(-np.abs(x - t)) / 2, np.exp(-np.abs(x)) / 2)
-        return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
+        return OutputPair(
+            tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False
+        )
 
     def laws(self) -> tuple[Law, ...]:
         if self.maximum() == math.inf:  # more than any float is as good as certain
@@ -97,7 +105,9 @@ class LaplaceLoss(Loss):
         def cells(edges: Floats) -> tuple[Floats, Floats]:
             a, b = np.clip(edges[:-1], -t, t) / 2, np.clip(edges[1:], -t, t) / 2
             half = -np.expm1(a - b) / 2
-            return np.exp(b - t / 2) * half, np.exp(-t / 2 - a) * half  # each factor at most 1, whatever the shift
+            return np.exp(b - t / 2) * half, np.exp(
+                -t / 2 - a
+            ) * half  # each factor at most 1, whatever the shift
 
         error = min(CELL_ERROR, 2.0**-46 * (1 + t))
         return (Law(((-t, math.exp(-t) / 2), (t, 0.5)), -t, t, 2.0, cells, 0.0, error),)

@@ -73,7 +73,9 @@ def cells_of(values: Floats, p: Floats, q: Floats) -> Callable[[Floats], tuple[F
         place = np.searchsorted(edges, values, side="left") - 1
         inside = (place >= 0) & (place < len(edges) - 1)
         at, size = place[inside], len(edges) - 1
-        under_p, under_q = (np.bincount(at, side[inside], size).astype(np.float64) for side in (p, q))
+        under_p, under_q = (
+            np.bincount(at, side[inside], size).astype(np.float64) for side in (p, q)
+        )
         return under_p, under_q
 
     return cells
@@ -84,7 +86,9 @@ def of_outcomes(values: Floats, p: Floats, infinite: float = 0.0) -> Law:
     kept = p > 0
     values, p = values[kept], p[kept]
     if len(values) <= _MOST_ATOMS:
-        return Law(tuple(zip(values.tolist(), p.tolist(), strict=True)), 0.0, 0.0, 1.0, no_cells, infinite)
+        return Law(
+            tuple(zip(values.tolist(), p.tolist(), strict=True)), 0.0, 0.0, 1.0, no_cells, infinite
+        )
     with np.errstate(over="ignore"):
         q = np.exp(np.log(p) - values)
     spread = float(np.sqrt(p @ values**2))

@@ -53,15 +53,24 @@ class MixedLoss(ProfileLoss):
             rule = "the probabilities must be above 0 and sum to exactly 1"
             raise InvalidInput(f"{len(parts)} parts", rule, hint)
         for _, loss in parts:
-            if not isinstance(loss, Loss) or loss.by_moments or loss.idealized or _turns_alone(loss):
+            if (
+                not isinstance(loss, Loss)
+                or loss.by_moments
+                or loss.idealized
+                or _turns_alone(loss)
+            ):
                 rule = "a part must be a loss with a law of its own, and a finite one symmetric"
                 raise InvalidInput(
-                    show(loss), rule, "Pass losses of single releases; for a sampled pair, SampledFiniteLoss."
+                    show(loss),
+                    rule,
+                    "Pass losses of single releases; for a sampled pair, SampledFiniteLoss.",
                 )
             loss.laws()  # a sum of losses refuses
         if len({loss.relation for _, loss in parts if loss.relation is not None}) > 1:
             rule = "parts must be of one relation of neighbours: add_remove or replace"
-            raise InvalidInput(f"{len(parts)} parts", rule, "Build all of them for the same relation.")
+            raise InvalidInput(
+                f"{len(parts)} parts", rule, "Build all of them for the same relation."
+            )
         object.__setattr__(self, "parts", parts)
 
     @property
@@ -78,7 +87,12 @@ class MixedLoss(ProfileLoss):
         if alpha == 1:
             return sum((ball(w) * loss.rdp_ball(alpha) for w, loss in self.parts), arb(0))
         order = ball(alpha - 1)
-        return sum((ball(w) * (order * loss.rdp_ball(alpha)).expm1() for w, loss in self.parts), arb(0)).log1p() / order
+        return (
+            sum(
+                (ball(w) * (order * loss.rdp_ball(alpha)).expm1() for w, loss in self.parts), arb(0)
+            ).log1p()
+            / order
+        )
 
     def infinite(self) -> Fraction:
         return sum((w * loss.infinite() for w, loss in self.parts), Fraction(0))
@@ -97,17 +111,25 @@ class MixedLoss(ProfileLoss):
     def laws(self) -> tuple[Law, ...]:
         laws = [(float_upper(w), loss.laws()) for w, loss in self.parts]
         sides = max(len(each) for _, each in laws)
-        return tuple(_mixed([(w, each[side % len(each)]) for w, each in laws]) for side in range(sides))
+        return tuple(
+            _mixed([(w, each[side % len(each)]) for w, each in laws]) for side in range(sides)
+        )
 
     def to_json(self) -> str:
-        parts = [{"probability": str(w), "loss": json.loads(loss.to_json())} for w, loss in self.parts]
+        parts = [
+            {"probability": str(w), "loss": json.loads(loss.to_json())} for w, loss in self.parts
+        ]
         return json.dumps({"kind": "mixed", "v": 1, "parts": parts})
 
     def __repr__(self) -> str:
-        return "MixedLoss({})".format(", ".join(f"{readable(w)}: {loss!r}" for w, loss in self.parts))
+        return "MixedLoss({})".format(
+            ", ".join(f"{readable(w)}: {loss!r}" for w, loss in self.parts)
+        )
 
 
-def truncated_poisson(base: LaplaceLoss | GaussianLoss, rate: Fraction, most: int, persons: int) -> MixedLoss:
+def truncated_poisson(
+    base: LaplaceLoss | GaussianLoss, rate: Fraction, most: int, persons: int
+) -> MixedLoss:
     """The loss of noise on a Poisson sample from which, if it is larger than `most`, that many are drawn at random.
 
     `base.shift` is how far one person's presence moves the result, over the scale; one person is added or removed.
@@ -125,7 +147,9 @@ def truncated_poisson(base: LaplaceLoss | GaussianLoss, rate: Fraction, most: in
     for name, value in (("most", most), ("persons", persons)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             rule = f"{name} must be a whole number of at least 1"
-            raise InvalidInput(f"{name}={show(value)}", rule, "Pass most=150, persons=10_000, for example.")
+            raise InvalidInput(
+                f"{name}={show(value)}", rule, "Pass most=150, persons=10_000, for example."
+            )
     poisson = SubsampledLoss(base, rate)
     others, full = int(persons) - 1, int(most)
     if others < full:
@@ -134,10 +158,16 @@ def truncated_poisson(base: LaplaceLoss | GaussianLoss, rate: Fraction, most: in
     if poisson.rate == 1:
         return MixedLoss(((Fraction(1), replacing),))
     found = upper(
-        certified(lambda: ball(poisson.rate).beta_lower(arb(full), arb(others - full + 1), regularized=1))
+        certified(
+            lambda: ball(poisson.rate).beta_lower(arb(full), arb(others - full + 1), regularized=1)
+        )
     )  # P[Binomial(others, rate) >= most]
     chance = Fraction(min(1.0, found))
-    return MixedLoss(((chance, replacing),)) if chance == 1 else MixedLoss(((1 - chance, poisson), (chance, replacing)))
+    return (
+        MixedLoss(((chance, replacing),))
+        if chance == 1
+        else MixedLoss(((1 - chance, poisson), (chance, replacing)))
+    )
 
 
 def _turns_alone(loss: Loss) -> bool:
@@ -160,14 +190,28 @@ def _mixed(laws: Sequence[tuple[float, Law]]) -> Law:
 
     low = min((law.low for _, law in smooth), default=0.0)
     high = max((law.high for _, law in smooth), default=0.0)
-    spread = max(math.sqrt(sum(w * law.spread**2 for w, law in smooth)), min((law.spread for _, law in smooth), default=1.0))
-    return Law(tuple(sorted(atoms.items())), low, high, spread, cells, infinite, max(law.error for _, law in laws))
+    spread = max(
+        math.sqrt(sum(w * law.spread**2 for w, law in smooth)),
+        min((law.spread for _, law in smooth), default=1.0),
+    )
+    return Law(
+        tuple(sorted(atoms.items())),
+        low,
+        high,
+        spread,
+        cells,
+        infinite,
+        max(law.error for _, law in laws),
+    )
 
 
 def _load(fields: dict[str, Any]) -> MixedLoss:
     rule = 'a stored mixture holds "parts", each with a "probability" and a "loss"'
     try:
-        parts = [(json_form.rational(part, "probability"), json.dumps(part["loss"])) for part in fields["parts"]]
+        parts = [
+            (json_form.rational(part, "probability"), json.dumps(part["loss"]))
+            for part in fields["parts"]
+        ]
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput(show(fields), rule, "Pass a text made by to_json().") from None
     return MixedLoss(tuple((w, Loss.from_json(text)) for w, text in parts))

@@ -29,11 +29,18 @@ def picture(loss: Loss, title: str | None = None) -> Picture:
     chart = (
         alt.vconcat(*(alt.hconcat(*row) for row in rows))
         .properties(
-            title=alt.TitleParams(title or repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12)
+            title=alt.TitleParams(
+                title or repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12
+            )
         )
         .configure_view(stroke=None)
         .configure_axis(
-            grid=True, gridColor="#ececec", domainColor=_GREY, tickColor=_GREY, labelFontSize=11, titleFontSize=11
+            grid=True,
+            gridColor="#ececec",
+            domainColor=_GREY,
+            tickColor=_GREY,
+            labelFontSize=11,
+            titleFontSize=11,
         )
         .configure_title(fontSize=12, fontWeight="bold", anchor="start")
     )
@@ -54,7 +61,13 @@ def _summary(loss: Loss) -> str:
 def _reach(loss: Loss) -> float:
     """An epsilon beyond which there is little to see."""
     largest = loss.maximum()
-    reach = largest if math.isfinite(largest) else loss.epsilon(1e-6) if loss.infinite() < Fraction(1, 10**6) else 1.0
+    reach = (
+        largest
+        if math.isfinite(largest)
+        else loss.epsilon(1e-6)
+        if loss.infinite() < Fraction(1, 10**6)
+        else 1.0
+    )
     return max(1.15 * reach, 1e-9)
 
 
@@ -68,7 +81,9 @@ def _outputs(alt: Any, pair: OutputPair) -> Any:
         for side, curve in (("neighbour", pair.under_q), ("data", pair.under_p))
         for x, y in zip(pair.outcomes, curve, strict=True)
     ]
-    colour = alt.Color("data:N", scale=alt.Scale(domain=["data", "neighbour"], range=[_BLUE, _RED]), title=None)
+    colour = alt.Color(
+        "data:N", scale=alt.Scale(domain=["data", "neighbour"], range=[_BLUE, _RED]), title=None
+    )
     colour = colour.legend(orient="none", direction="horizontal", legendX=_WIDTH - 125, legendY=-20)
     base = alt.Chart(alt.Data(values=rows))
     if pair.discrete:

@@ -54,10 +54,15 @@ def integrate(alpha: Fraction, rate: Fraction, pieces: Sequence[Piece], size: ar
 
         def f(y: acb, analytic: bool) -> acb:
             log_c, log_d = over_c(y), over_d(y)
-            rest_p, rest_q = over_larger_part(log_c, c_larger, analytic), over_larger_part(log_d, d_larger, analytic)
+            rest_p, rest_q = (
+                over_larger_part(log_c, c_larger, analytic),
+                over_larger_part(log_d, d_larger, analytic),
+            )
             scale = piece.log_product(y, alpha * c_larger, (1 - alpha) * d_larger)
             if alpha == 1:
-                return (scale + rest_p).exp() * (log_c * c_larger + rest_p - log_d * d_larger - rest_q)
+                return (scale + rest_p).exp() * (
+                    log_c * c_larger + rest_p - log_d * d_larger - rest_q
+                )
             return (scale + acb(ball(alpha)) * rest_p - acb(ball(alpha - 1)) * rest_q).exp()
 
         return acb.integral(f, a, b, abs_tol=size * arb(2) ** -ctx.prec).real
@@ -110,24 +115,34 @@ class NormalNoise:
         """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q)."""
         c, peak = ball(self.shift), ball(alpha * self.shift)
         rarity = float(alpha) * (abs(math.log(rate)) + abs(math.log(1 - rate)))
-        reach = math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c  # tails beyond it are too small to matter
-        size = (ball(rate) ** ball(alpha) * ball(alpha * (alpha - 1) * self.shift**2 / 2).exp()).max(arb(1))
+        reach = (
+            math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c
+        )  # tails beyond it are too small to matter
+        size = (
+            ball(rate) ** ball(alpha) * ball(alpha * (alpha - 1) * self.shift**2 / 2).exp()
+        ).max(arb(1))
 
         def over_z(centre: Fraction) -> Callable[[acb], acb]:
             return lambda y: acb(ball(centre)) * y - acb(ball(centre**2 / 2))
 
         def log_product(y: acb, a: Fraction, b: Fraction) -> acb:
             middle = a * self.shift + b * other
-            rest = ball((middle**2 - a * self.shift**2 - b * other**2) / 2) - (2 * arb.pi()).log() / 2
+            rest = (
+                ball((middle**2 - a * self.shift**2 - b * other**2) / 2) - (2 * arb.pi()).log() / 2
+            )
             return acb(rest) - (y - acb(ball(middle))) ** 2 / 2
 
         over = over_z(self.shift), over_z(other)
         between = [reach, peak - reach] if reach < peak - reach else []
         ends = [-reach, arb(0), *between, peak, peak + reach]
-        body = integrate(alpha, rate, [Piece(pair, over, log_product) for pair in pairwise(ends)], size)
+        body = integrate(
+            alpha, rate, [Piece(pair, over, log_product) for pair in pairwise(ends)], size
+        )
         return body + self._left_out(alpha, rate, other, reach, peak + reach)
 
-    def _left_out(self, alpha: Fraction, rate: Fraction, other: Fraction, left: arb, right: arb) -> arb:
+    def _left_out(
+        self, alpha: Fraction, rate: Fraction, other: Fraction, left: arb, right: arb
+    ) -> arb:
         """A ball of the integral's two ends, below -left <= -shift and above `right` (subsampled.md, The integral)."""
         r, c, d, order = ball(rate), ball(self.shift), ball(other), ball(alpha)
         if alpha > 1:
@@ -135,7 +150,13 @@ class NormalNoise:
             ceiling = (1 - r) * self.tail(right) + r * power
             above = ceiling * (1 - r) ** (1 - order) if other else ceiling
             return arb(0).union(self.tail(left) + above)
-        floor = sum(((1 - r) * self.tail(x) + r * self.tail(x + s * d) for x, s in ((left, 1), (right, -1))), arb(0))
+        floor = sum(
+            (
+                (1 - r) * self.tail(x) + r * self.tail(x + s * d)
+                for x, s in ((left, 1), (right, -1))
+            ),
+            arb(0),
+        )
         beyond = self.density(right - c) + c * self.tail(right - c)
         ceiling = r * ((c - d) * beyond - (c**2 - d**2) / 2 * self.tail(right - c))
         return (-floor).union(ceiling)
@@ -145,7 +166,11 @@ class NormalNoise:
         log_odds = self._log_odds(rate)
         half = loss / 2
         far = np.log(-np.expm1(-loss)) + half + log_odds  # log of twice the argument of asinh
-        return half + np.where(far > 100, far, np.arcsinh(np.sinh(np.minimum(half, 300)) * math.exp(min(log_odds, 300))))
+        return half + np.where(
+            far > 100,
+            far,
+            np.arcsinh(np.sinh(np.minimum(half, 300)) * math.exp(min(log_odds, 300))),
+        )
 
     def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
         """How much `mirrored_stretch` grows from `loss` >= 0 to `loss + step`, without cancellation."""
@@ -193,7 +218,9 @@ class LaplaceNoise:
         return (-abs(x)).exp() / 2
 
     def moment(self, k: int) -> arb:
-        return (k * ball((k - 1) * self.shift).exp() + (k - 1) * ball(-k * self.shift).exp()) / (2 * k - 1)
+        return (k * ball((k - 1) * self.shift).exp() + (k - 1) * ball(-k * self.shift).exp()) / (
+            2 * k - 1
+        )
 
     def mirrored_place(self, loss: arb, rate: arb) -> arb:
         return (loss.expm1() * (rate + (1 - rate) * ball(self.shift).exp()) / rate).log1p() / 2
@@ -218,14 +245,20 @@ class LaplaceNoise:
 
         right = Piece((arb(0), c), (lambda y: 2 * y - c, lambda _: acb(d)), right_product)
         left = Piece((d, arb(0)), (lambda _: acb(-c), lambda y: d - 2 * y), left_product)
-        return top + bottom + integrate(alpha, rate, [right, left] if other else [right], top.max(arb(1)))
+        return (
+            top
+            + bottom
+            + integrate(alpha, rate, [right, left] if other else [right], top.max(arb(1)))
+        )
 
     def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
         return unmix(loss, self._mirrored_rate(rate)[0])
 
     def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
         log_rate, log_keep = self._mirrored_rate(rate)
-        return np.log1p(np.expm1(step) / (math.exp(log_rate) - math.exp(log_keep) * np.expm1(-loss)))
+        return np.log1p(
+            np.expm1(step) / (math.exp(log_rate) - math.exp(log_keep) * np.expm1(-loss))
+        )
 
     def _mirrored_rate(self, rate: Fraction) -> tuple[float, float]:
         """The log of the rate, and of 1 - rate, at which the unsampled loss has the same place as this one has mirrored."""

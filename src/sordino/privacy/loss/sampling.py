@@ -105,16 +105,18 @@ class WithoutReplacementLoss(ProfileLoss):
             case FiniteLoss() if _symmetric(self.base):
                 pass
             case _:
-                rule = "the release on the sample must have Laplace, Gaussian or symmetric finite loss"
-                hint = (
-                    "Pass the loss of one release for one record replaced; a pair (p, q) is symmetric if (q, p) is the same."
+                rule = (
+                    "the release on the sample must have Laplace, Gaussian or symmetric finite loss"
                 )
+                hint = "Pass the loss of one release for one record replaced; a pair (p, q) is symmetric if (q, p) is the same."
                 raise InvalidInput(f"base={show(self.base)}", rule, hint)
         for name in ("drawn", "persons"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 rule = f"{name} must be a whole number of at least 1"
-                raise InvalidInput(f"{name}={show(value)}", rule, "Pass drawn=100, persons=60_000, for example.")
+                raise InvalidInput(
+                    f"{name}={show(value)}", rule, "Pass drawn=100, persons=60_000, for example."
+                )
             object.__setattr__(self, name, int(value))
         if self.drawn > self.persons:
             rule = "no more persons can be drawn than there are"
@@ -135,7 +137,9 @@ class WithoutReplacementLoss(ProfileLoss):
         if not isinstance(self.base, FiniteLoss):
             return None
         r = self.rate
-        more = [(r * a + (1 - r) * b, b) for a, b in zip(self.base.p, self.base.q, strict=True) if a > b]
+        more = [
+            (r * a + (1 - r) * b, b) for a, b in zip(self.base.p, self.base.q, strict=True) if a > b
+        ]
         even = 1 - sum((a + b for a, b in more), Fraction(0))
         p = [a for a, _ in more] + [b for _, b in more] + [even]
         return FiniteLoss(tuple(p), (*(b for _, b in more), *(a for a, _ in more), even))
@@ -143,7 +147,11 @@ class WithoutReplacementLoss(ProfileLoss):
     @cached_property
     def _noisy(self) -> SubsampledLoss | None:
         """Noise on a Poisson sample, of which a removed person's direction serves above loss 0."""
-        return None if isinstance(self.base, FiniteLoss) or self.rate == 1 else SubsampledLoss(self.base, self.rate)
+        return (
+            None
+            if isinstance(self.base, FiniteLoss) or self.rate == 1
+            else SubsampledLoss(self.base, self.rate)
+        )
 
     def delta_ball(self, epsilon: Fraction) -> arb:
         if self._finite is not None:
@@ -185,7 +193,9 @@ class WithoutReplacementLoss(ProfileLoss):
             p, q = removed.cells(np.maximum(edges, 0.0))
             mirrored_p, mirrored_q = removed.cells(np.maximum(-edges[::-1], 0.0))
             p, q = p + mirrored_q[::-1], q + mirrored_p[::-1]
-            at = int(np.searchsorted(edges, 0.0, side="left")) - 1  # what tells nothing, in the cell that holds 0
+            at = (
+                int(np.searchsorted(edges, 0.0, side="left")) - 1
+            )  # what tells nothing, in the cell that holds 0
             if 0 <= at < len(p):
                 p[at] += even
                 q[at] += even
@@ -193,10 +203,18 @@ class WithoutReplacementLoss(ProfileLoss):
 
         top = [(value, probability) for value, probability in removed.atoms if value > 0]
         atoms = [(-value, probability * math.exp(-value)) for value, probability in top] + top
-        return (Law(tuple(atoms), -removed.high, removed.high, removed.spread, cells, 0.0, removed.error),)
+        return (
+            Law(
+                tuple(atoms), -removed.high, removed.high, removed.spread, cells, 0.0, removed.error
+            ),
+        )
 
     def to_json(self) -> str:
-        fields = {"base": json.loads(self.base.to_json()), "drawn": str(self.drawn), "persons": str(self.persons)}
+        fields = {
+            "base": json.loads(self.base.to_json()),
+            "drawn": str(self.drawn),
+            "persons": str(self.persons),
+        }
         return json.dumps({"kind": "without_replacement", "v": 1, **fields})
 
     def __repr__(self) -> str:
@@ -220,7 +238,9 @@ def _base(fields: dict[str, Any]) -> Any:
     return Loss.from_json(json.dumps(fields.get("base")))
 
 
-Loss.kinds["sampled_finite", 1] = lambda fields: SampledFiniteLoss(_base(fields), rational(fields, "rate"))
+Loss.kinds["sampled_finite", 1] = lambda fields: SampledFiniteLoss(
+    _base(fields), rational(fields, "rate")
+)
 Loss.kinds["without_replacement", 1] = lambda fields: WithoutReplacementLoss(
     _base(fields), whole(fields, "drawn"), whole(fields, "persons")
 )

@@ -55,7 +55,10 @@ class MixtureLoss(PairLoss):
         """The same as one pair of finite distributions."""
         halves = [(w * (1 + t) / 2, w * (1 - t) / 2) for t, w in self._strengths]
         even = (self._even,) if self._even else ()
-        return FiniteLoss((*(x for ab in halves for x in ab), *even), (*(x for a, b in halves for x in (b, a)), *even))
+        return FiniteLoss(
+            (*(x for ab in halves for x in ab), *even),
+            (*(x for a, b in halves for x in (b, a)), *even),
+        )
 
     def capped(self, delta: Number) -> FiniteLoss:
         """The same with its strongest responses, together at most as likely as delta, counted as giving everything away.
@@ -85,7 +88,10 @@ class MixtureLoss(PairLoss):
     @cached_property
     def _ladder(self) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
         """The ratios P/Q in rising order, and the probabilities under P and Q of everything from each on."""
-        falling = [((1 + t) / (1 - t), w * (1 + t) / 2, w * (1 - t) / 2) for t, w in reversed(self._strengths)]
+        falling = [
+            ((1 + t) / (1 - t), w * (1 + t) / 2, w * (1 - t) / 2)
+            for t, w in reversed(self._strengths)
+        ]
         middle = [(Fraction(1), self._even, self._even)] if self._even else []
         falling += middle + [(1 / r, b, a) for r, a, b in reversed(falling)]
         over_p, over_q = (list(accumulate(x[i] for x in falling)) for i in (1, 2))
@@ -163,7 +169,9 @@ class ShuffledLoss(MixtureLoss):
         if not 0 < self.clone * (self.odds + 1) <= 1:
             rule = "clone must be above 0 and at most 1/(odds + 1)"
             raise InvalidInput(f"clone={readable(self.clone)}", rule, hint)
-        if not 0 <= self.rest <= 1 - 2 * self.clone or (self.rest == 0) != (self.clone * (self.odds + 1) == 1):
+        if not 0 <= self.rest <= 1 - 2 * self.clone or (self.rest == 0) != (
+            self.clone * (self.odds + 1) == 1
+        ):
             rule = "rest must be at most 1 - 2 clone, and zero exactly where clone is 1/(odds + 1)"
             raise InvalidInput(f"rest={readable(self.rest)}", rule, hint)
         object.__setattr__(self, "persons", _persons(self.persons))
@@ -182,7 +190,9 @@ class ShuffledLoss(MixtureLoss):
         return json_form.dump("shuffled", 1, fields)
 
     def __repr__(self) -> str:
-        shares = f"odds={readable(self.odds)}, clone={readable(self.clone)}, rest={readable(self.rest)}"
+        shares = (
+            f"odds={readable(self.odds)}, clone={readable(self.clone)}, rest={readable(self.rest)}"
+        )
         return f"ShuffledLoss({shares}, persons={self.persons})"
 
 
@@ -229,7 +239,11 @@ class ShuffledBinaryLoss(MixtureLoss):
 def _persons(n: Any) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_PERSONS:
         rule = "persons must be a whole number from 1 to 2^40"
-        raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together, such as 40000.")
+        raise InvalidInput(
+            f"persons={show(n)}",
+            rule,
+            "Pass how many reports are shuffled together, such as 40000.",
+        )
     return int(n)
 
 

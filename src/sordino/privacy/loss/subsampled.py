@@ -26,7 +26,14 @@ from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.gaussian import GaussianLoss
 from sordino.privacy.loss.laplace import LaplaceLoss
 from sordino.privacy.loss.law import CELL_ERROR, Contrast, Floats, Law
-from sordino.privacy.loss.sampled_noise import LaplaceNoise, Noise, NormalNoise, near, nearest_log, unmix
+from sordino.privacy.loss.sampled_noise import (
+    LaplaceNoise,
+    Noise,
+    NormalNoise,
+    near,
+    nearest_log,
+    unmix,
+)
 from sordino.privacy.neighbors import Neighbors
 
 __all__ = ["SubsampledLoss"]
@@ -34,8 +41,13 @@ __all__ = ["SubsampledLoss"]
 _A = ParamSpec("_A")
 _T = TypeVar("_T")
 
-_BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {"gaussian": GaussianLoss, "laplace": LaplaceLoss}
-_NORMAL_ERROR = 2.0**-33  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
+_BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {
+    "gaussian": GaussianLoss,
+    "laplace": LaplaceLoss,
+}
+_NORMAL_ERROR = (
+    2.0**-33
+)  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
 _MOST_TERMS = 2000  # of a binomial sum; beyond it an integral is faster
 
 
@@ -94,7 +106,9 @@ class SubsampledLoss(Loss):
         rate = decimal_reading("rate", self.rate)
         if not 0 < rate <= 1:
             hint = "Pass the probability that a person is in the sample, such as Fraction(1, 100)."
-            raise InvalidInput(f"rate={show(self.rate)}", "rate must be greater than 0 and at most 1", hint)
+            raise InvalidInput(
+                f"rate={show(self.rate)}", "rate must be greater than 0 and at most 1", hint
+            )
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
 
@@ -118,7 +132,11 @@ class SubsampledLoss(Loss):
 
     @property
     def _noise(self) -> Noise:
-        return LaplaceNoise(self.base.shift) if isinstance(self.base, LaplaceLoss) else NormalNoise(self.base.shift)
+        return (
+            LaplaceNoise(self.base.shift)
+            if isinstance(self.base, LaplaceLoss)
+            else NormalNoise(self.base.shift)
+        )
 
     def _ends(self) -> tuple[arb, arb]:
         """The smallest and the largest loss, at the working precision."""
@@ -136,7 +154,9 @@ class SubsampledLoss(Loss):
         """The output y at which the loss is `value`, strictly between its ends."""
         noise, r, loss = self._noise, ball(self.rate), ball(value)
         if not self._replaced:
-            return ball(self.base.shift / 2) + (loss.expm1() / r).log1p() * ball(noise.outputs_per_loss)
+            return ball(self.base.shift / 2) + (loss.expm1() / r).log1p() * ball(
+                noise.outputs_per_loss
+            )
         return noise.mirrored_place(loss if value >= 0 else -loss, r) * (1 if value >= 0 else -1)
 
     def _split(self, value: Fraction) -> _Split:
@@ -153,7 +173,12 @@ class SubsampledLoss(Loss):
 
     def _is_top(self, value: Fraction) -> bool:
         """Whether a rational value is the largest loss: only for Laplace noise, replaced, at rate 1/2."""
-        return value == self.base.shift and 2 * self.rate == 1 and self._replaced and isinstance(self.base, LaplaceLoss)
+        return (
+            value == self.base.shift
+            and 2 * self.rate == 1
+            and self._replaced
+            and isinstance(self.base, LaplaceLoss)
+        )
 
     def _split_at(self, y: arb) -> _Split:
         """The probabilities of an output at most, and above, y."""
@@ -182,7 +207,9 @@ class SubsampledLoss(Loss):
     @_at_rate_one_unsampled
     def _epsilon_guess(self, delta: Fraction) -> float:
         guess = self.base._epsilon_guess(min(delta / self.rate, Fraction(1, 2)))
-        return max(math.log1p(float(self.rate) * math.expm1(guess)) if guess < 700 else guess, 2.0**-1000)
+        return max(
+            math.log1p(float(self.rate) * math.expm1(guess)) if guess < 700 else guess, 2.0**-1000
+        )
 
     @_at_rate_one_unsampled
     def rdp_ball(self, alpha: Fraction) -> arb:
@@ -198,7 +225,13 @@ class SubsampledLoss(Loss):
             power = self._noise.integral(alpha, self.rate, self._other)
         else:
             n, moment = int(alpha), self._noise.moment
-            power = sum((ball(math.comb(n, k)) * (1 - r) ** (n - k) * r**k * moment(k) for k in range(n + 1)), arb(0))
+            power = sum(
+                (
+                    ball(math.comb(n, k)) * (1 - r) ** (n - k) * r**k * moment(k)
+                    for k in range(n + 1)
+                ),
+                arb(0),
+            )
         return power.log() / ball(alpha - 1)
 
     @_at_rate_one_unsampled
@@ -225,7 +258,9 @@ class SubsampledLoss(Loss):
                     low, high = where.lower(), where.upper()
                     point = (low + (high - low) * ball(share)).mid()
                     gap = self._split_at(point).below_p - target
-                    where = where.intersection(point.union(high) if gap < 0 else low.union(point) if gap > 0 else where)
+                    where = where.intersection(
+                        point.union(high) if gap < 0 else low.union(point) if gap > 0 else where
+                    )
             if not where.rad() < before.rad() * 0.9:
                 break
         return where
@@ -243,7 +278,11 @@ class SubsampledLoss(Loss):
     def maximum(self) -> float:
         if isinstance(self.base, GaussianLoss):
             return math.inf
-        return float_upper(self.base.shift) if self._is_top(self.base.shift) else upper(certified(self._top))
+        return (
+            float_upper(self.base.shift)
+            if self._is_top(self.base.shift)
+            else upper(certified(self._top))
+        )
 
     def _top(self) -> arb:
         """The largest loss, of Laplace noise."""
@@ -255,7 +294,9 @@ class SubsampledLoss(Loss):
         if isinstance(self.base, LaplaceLoss):
             bound = upper(certified(lambda: self._top() * (self._top() / 2).tanh()))
         elif self._replaced:
-            bound = upper(certified(lambda: ball(self.base.shift**2 / 2) - ball(-self.rate).log1p()))
+            bound = upper(
+                certified(lambda: ball(self.base.shift**2 / 2) - ball(-self.rate).log1p())
+            )
         else:
             bound = math.inf
         return min(bound, self._unsampled.rho())
@@ -266,7 +307,9 @@ class SubsampledLoss(Loss):
         if isinstance(self.base, LaplaceLoss):
             bound = upper(certified(lambda: 2 * arb(2).sqrt() * (self._top() / 2).tanh().erfinv()))
         elif self._replaced:
-            bound = upper(certified(lambda: ball(self.base.shift) + arb(2).sqrt() * ball(self.rate).erfinv()))
+            bound = upper(
+                certified(lambda: ball(self.base.shift) + arb(2).sqrt() * ball(self.rate).erfinv())
+            )
         else:
             bound = math.inf
         return min(bound, self._unsampled.mu())
@@ -291,7 +334,12 @@ class SubsampledLoss(Loss):
 
     def to_json(self) -> str:
         kind = next(name for name, base in _BASES.items() if isinstance(self.base, base))
-        fields = {"base": kind, "shift": str(self.base.shift), "rate": str(self.rate), "neighbors": self.neighbors.value}
+        fields = {
+            "base": kind,
+            "shift": str(self.base.shift),
+            "rate": str(self.rate),
+            "neighbors": self.neighbors.value,
+        }
         return json.dumps({"kind": "subsampled", "v": 1, **fields})
 
     def __repr__(self) -> str:
@@ -305,7 +353,9 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     r, keep, c, d, pace = (float(x) for x in (rate, 1 - rate, shift, other, noise.outputs_per_loss))
     ends = loss._certified_ends()
     low, high = (near(end) for end in ends)
-    floor = near(certified(lambda: ball(-rate).log1p()))  # below every loss when a person is added or removed
+    floor = near(
+        certified(lambda: ball(-rate).log1p())
+    )  # below every loss when a person is added or removed
     log_rate, log_odds = nearest_log(rate), nearest_log(1 / rate - 1)
 
     def mirrored(main: Floats, step: Floats) -> tuple[Floats, Floats]:
@@ -317,7 +367,9 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     def straight(main: Floats, rest: Floats, step: Floats) -> tuple[Floats, Floats]:
         above, close = (main - floor[0]) + (rest - floor[1]), np.expm1(main) < -r / 2
         unsampled = np.where(close, log_odds + np.log(np.expm1(above)), unmix(main, log_rate))
-        slope = np.where(close, -np.expm1(-above), r - keep * np.expm1(-main))  # of the loss by the unsampled one
+        slope = np.where(
+            close, -np.expm1(-above), r - keep * np.expm1(-main)
+        )  # of the loss by the unsampled one
         return c / 2 + unsampled * pace, np.log1p(np.expm1(step) / slope[:-1]) * pace
 
     def noise_cells(edges: Floats) -> tuple[Floats, Floats, Floats]:
@@ -353,9 +405,13 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
 
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
-    spread = r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about its deviation
+    spread = (
+        r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))
+    )  # about its deviation
     error = min(CELL_ERROR, 2.0**-43 * (1 + c)) if atoms else _NORMAL_ERROR
-    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error, contrast)
+    removed = Law(
+        tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error, contrast
+    )
     if other:
         return (removed,)
     turned = tuple((-value, q) for value, _, q in reversed(atoms))

@@ -32,8 +32,15 @@ class Argument:
         """The grid of its values, with at most this many steps; refuses what is neither a number nor a condition."""
         kind = self._number.type
         if isinstance(kind, Number):
-            return Grid.of(kind, self.what, most, ' Or have them found for a part of the charge: bounds="private".')
-        rule = f"{function.upper()} needs a number or a condition, not {type(kind).__name__.lower()}"
+            return Grid.of(
+                kind,
+                self.what,
+                most,
+                ' Or have them found for a part of the charge: bounds="private".',
+            )
+        rule = (
+            f"{function.upper()} needs a number or a condition, not {type(kind).__name__.lower()}"
+        )
         raise InvalidInput(self.what, rule, "Use COUNT, or group by it.")
 
     def steps(self, grid: Grid) -> exp.Expr:
@@ -55,7 +62,11 @@ class Argument:
     def is_real(self) -> bool:
         """Whether its values are compared as doubles: numbers that are neither whole nor have a step."""
         kind = self.typed.type
-        return isinstance(kind, Number) and not kind.integral and not (kind.bounded and kind.step is not None)
+        return (
+            isinstance(kind, Number)
+            and not kind.integral
+            and not (kind.bounded and kind.step is not None)
+        )
 
     @property
     def _number(self) -> Typed:

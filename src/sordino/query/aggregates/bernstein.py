@@ -92,13 +92,17 @@ class Bernstein(Partial):
             return (*span.count_weights(self.degree), *others)
         return (*span.total_weights(self.degree), *others) if function == "sum" else None
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """A count, a sum or a mean (by Fieller's confidence set)."""
         if function != "avg":
             return super().estimate(function, noisy, unit, noise, confidence)
         return moments.mean(noisy[:, : self.degree + 1], self.span(unit), noise, confidence)
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width; that of a mean for an assumed number of rows."""
         if function != "avg" or rows is None:
             return super().error(function, unit, noise, confidence, rows)

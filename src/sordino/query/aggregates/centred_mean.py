@@ -94,7 +94,11 @@ class CentredMean(Mean):
         """A count is of the first number and the third; a sum the middle of the bounds for each row with a value, and half
         the second number in steps.
         """
-        a, (b, c), middle = self.count_row, self.other_row, (self.points.lower + self.points.upper) / 2
+        a, (b, c), middle = (
+            self.count_row,
+            self.other_row,
+            (self.points.lower + self.points.upper) / 2,
+        )
         others = Fraction(self.others, c * unit)
         counts = (Fraction(1, a * unit), Fraction(0), -Fraction(b, a) * others)
         match function:
@@ -108,19 +112,29 @@ class CentredMean(Mean):
                 return None
         return found[: self.width]
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """A count, a sum or a mean (by Fieller's confidence set of both distances from the bounds)."""
         if function != "avg":
             return super().estimate(function, noisy, unit, noise, confidence)
         counted, around, unit_of_sides = self._sides
-        sides = noisy @ np.array([[c - w, c + w] for c, w in zip(counted, around, strict=True)], object)
-        return moments.mean(sides, self.span(unit_of_sides * unit), self._on_sides(noise), confidence)
+        sides = noisy @ np.array(
+            [[c - w, c + w] for c, w in zip(counted, around, strict=True)], object
+        )
+        return moments.mean(
+            sides, self.span(unit_of_sides * unit), self._on_sides(noise), confidence
+        )
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width; that of a mean for an assumed number of rows."""
         if function != "avg" or rows is None:
             return super().error(function, unit, noise, confidence, rows)
-        return moments.mean_error(self.span(self._sides[2] * unit), self._on_sides(noise), rows, confidence)
+        return moments.mean_error(
+            self.span(self._sides[2] * unit), self._on_sides(noise), rows, confidence
+        )
 
     @property
     def _sides(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -128,7 +142,11 @@ class CentredMean(Mean):
         (c + w) y, in which unit.
         """
         a, k, (b, c), fine = self.count_row, self.most, self.other_row, 2 * self.parts
-        return ((k * c, 0, -k * b), (0, a * c, 0), fine * a * c) if self.others else ((k, 0), (0, a), fine * a)
+        return (
+            ((k * c, 0, -k * b), (0, a * c, 0), fine * a * c)
+            if self.others
+            else ((k, 0), (0, a), fine * a)
+        )
 
     def _on_sides(self, noise: Noise) -> Noise:
         counted, around, _ = self._sides

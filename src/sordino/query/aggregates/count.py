@@ -81,7 +81,11 @@ class _Count(Kind):
 
     def form(self, arguments: tuple[Expression, ...], parameter: Any = None) -> Aggregate:
         """Without an argument where it is a constant."""
-        if len(arguments) == 1 and isinstance(arguments[0], tree.Literal) and arguments[0].value is not None:
+        if (
+            len(arguments) == 1
+            and isinstance(arguments[0], tree.Literal)
+            and arguments[0].value is not None
+        ):
             arguments = ()
         return super().form(arguments, parameter)
 

@@ -95,9 +95,14 @@ class Covariance(Partial):
 
     def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The sums of k^i l^j over the rows with both values, i for x first; and the number of all rows."""
-        y, x = (_above(argument, grid) for argument, grid in zip(arguments, self.grids, strict=True))
+        y, x = (
+            _above(argument, grid) for argument, grid in zip(arguments, self.grids, strict=True)
+        )
         powers = [[x] * i + [y] * j for i in range(self.degree + 1) for j in range(self.degree + 1)]
-        sums = [exp.Count(this=arguments[0]), *(exp.Sum(this=_times(factors)) for factors in powers[1:])]
+        sums = [
+            exp.Count(this=arguments[0]),
+            *(exp.Sum(this=_times(factors)) for factors in powers[1:]),
+        ]
         return (*sums, exp.Count(this=exp.Star())) if self.others else tuple(sums)
 
     def vector(self, sums: Integers) -> Integers:
@@ -122,22 +127,32 @@ class Covariance(Partial):
         """The count."""
         return function == ROWS
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """The covariance, or the count."""
         if function == ROWS:
             return super().estimate(function, noisy, unit, noise, confidence)
-        return self.finished(function, noisy[:, : (self.degree + 1) ** 2], self.plane(unit), noise, confidence)
+        return self.finished(
+            function, noisy[:, : (self.degree + 1) ** 2], self.plane(unit), noise, confidence
+        )
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width for an assumed number of rows, spread evenly and independently over both bounds."""
         if function == ROWS or rows is None:
             return super().error(function, unit, noise, confidence, rows)
         plane = self.plane(unit)
-        found = self.finished(function, pairs.typical(plane, rows, self.degree), plane, noise, confidence)
+        found = self.finished(
+            function, pairs.typical(plane, rows, self.degree), plane, noise, confidence
+        )
         width = float(found.half_width[0])
         return math.inf if math.isnan(width) else width
 
-    def finished(self, function: str, noisy: Integers, plane: pairs.Plane, noise: Noise, confidence: float) -> Estimates:
+    def finished(
+        self, function: str, noisy: Integers, plane: pairs.Plane, noise: Noise, confidence: float
+    ) -> Estimates:
         """The aggregate of the products alone."""
         return pairs.covariance(noisy, plane, noise, confidence, sample=function.endswith("samp"))
 
@@ -150,7 +165,9 @@ class Covariance(Partial):
 def _above(argument: exp.Expr, grid: Grid) -> exp.Expr:
     """How many steps a value lies above the first point."""
     sign = exp.Sub if grid.first >= 0 else exp.Add
-    return exp.Paren(this=sign(this=argument.copy(), expression=exp.Literal.number(abs(grid.first))))
+    return exp.Paren(
+        this=sign(this=argument.copy(), expression=exp.Literal.number(abs(grid.first)))
+    )
 
 
 def _times(factors: list[exp.Expr]) -> exp.Expr:
@@ -167,7 +184,9 @@ def _polynomials(cells: int, degree: int) -> Integers:
     return np.array([[cells**2, -2 * cells, 1], [0, 2 * cells, -2], [0, 0, 1]], object)
 
 
-def of_pair(kind: type[Covariance], function: str, most: int, arguments: tuple[Argument, ...]) -> Covariance:
+def of_pair(
+    kind: type[Covariance], function: str, most: int, arguments: tuple[Argument, ...]
+) -> Covariance:
     """The sums of y and x, in this order, on grids of at most this many steps."""
     y, x = (argument.grid(function, most).widened() for argument in arguments)
     return kind(" and ".join(argument.what for argument in arguments), y, x)
@@ -183,7 +202,14 @@ KINDS = (
         ("COVAR_SAMP",),
         "covariance",
         "The covariance of two numbers, of the sample by default.",
-        (Example("covariance", "COVAR_SAMP(cost, age)", 'so.covariance("cost", "age")', "of rows where both are known"),),
+        (
+            Example(
+                "covariance",
+                "COVAR_SAMP(cost, age)",
+                'so.covariance("cost", "age")',
+                "of rows where both are known",
+            ),
+        ),
         _covariance,
         arguments=("y", "x"),
     ),
@@ -192,7 +218,13 @@ KINDS = (
         ("COVAR_POP",),
         "covariance",
         "The covariance of all.",
-        (Example("covariance of all", "COVAR_POP(cost, age)", 'so.covariance("cost", "age", population=True)'),),
+        (
+            Example(
+                "covariance of all",
+                "COVAR_POP(cost, age)",
+                'so.covariance("cost", "age", population=True)',
+            ),
+        ),
         _covariance,
         arguments=("y", "x"),
         option="population",

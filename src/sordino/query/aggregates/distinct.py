@@ -83,7 +83,12 @@ KINDS = (
         "count_distinct",
         "The number of different values; of the person column, the number of persons.",
         (
-            Example("persons", "COUNT(DISTINCT patient_id)", 'so.count_distinct("patient_id")', "needs no bounds"),
+            Example(
+                "persons",
+                "COUNT(DISTINCT patient_id)",
+                'so.count_distinct("patient_id")',
+                "needs no bounds",
+            ),
             Example(
                 "different values",
                 "COUNT(DISTINCT city)",

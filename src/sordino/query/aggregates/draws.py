@@ -61,7 +61,9 @@ class Draws(ABC):
         """SQL of the whole number that stands for a row's value; NULL where the row does not count."""
 
     @abstractmethod
-    def draw(self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction) -> tuple[Any, ...]:
+    def draw(
+        self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction
+    ) -> tuple[Any, ...]:
         """What is drawn from the weights of one group; epsilon-private where a person moves at most `l1` weight in all."""
 
     @abstractmethod

@@ -27,8 +27,14 @@ class Estimates:
     high: Floats
 
     def __post_init__(self) -> None:
-        value, low, high = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, np.float64)) for x in self._ends()))
-        for name, array in (("value", value), ("low", np.fmin(low, value)), ("high", np.fmax(high, value))):
+        value, low, high = np.broadcast_arrays(
+            *(np.atleast_1d(np.asarray(x, np.float64)) for x in self._ends())
+        )
+        for name, array in (
+            ("value", value),
+            ("low", np.fmin(low, value)),
+            ("high", np.fmax(high, value)),
+        ):
             frozen = array + 0.0  # a copy, without negative zeros
             frozen.setflags(write=False)
             object.__setattr__(self, name, frozen)
@@ -69,7 +75,9 @@ class Estimated:
     never_negative: bool = False
 
 
-def within(estimates: Estimates, lower: float | None = None, upper: float | None = None) -> Estimates:
+def within(
+    estimates: Estimates, lower: float | None = None, upper: float | None = None
+) -> Estimates:
     """Estimates of numbers known to lie in [lower, upper], moved into it.
 
     A value outside is moved to the nearest end, and its interval with it before it is cut: no interval shrinks to a point

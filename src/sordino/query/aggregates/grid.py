@@ -41,14 +41,20 @@ class Grid:
             raise InvalidInput(what, rule, hint)
         if max(abs(number.lower), abs(number.upper)) > _LARGEST:
             rule = "an aggregate needs bounds below 1e150, so that squares are finite numbers"
-            raise InvalidInput(what, rule, "Declare smaller bounds, or bound the expression with LEAST and GREATEST.")
+            raise InvalidInput(
+                what,
+                rule,
+                "Declare smaller bounds, or bound the expression with LEAST and GREATEST.",
+            )
         width = number.upper - number.lower
         step = number.step or (_power_of_ten_below(width / 10**6) if width else Fraction(1))
         if step > _LARGEST:
             step = Fraction(1)  # zero is then the only value, and lies on every grid
         coarser = math.ceil(width / step / most)
         if coarser > 1:
-            step *= 1 << (coarser - 1).bit_length()  # in whole numbers: the quotient may be beyond all floats
+            step *= (
+                1 << (coarser - 1).bit_length()
+            )  # in whole numbers: the quotient may be beyond all floats
         return cls(step, _nearest(number.lower / step), _nearest(number.upper / step))
 
     @property

@@ -70,7 +70,9 @@ class KnownMean(Partial):
     def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The sum of the steps, NULL (which the declaration excludes) taken as the first point; and the number of rows."""
         first = self.points.first
-        start = exp.Literal.number(first) if first >= 0 else exp.Neg(this=exp.Literal.number(-first))
+        start = (
+            exp.Literal.number(first) if first >= 0 else exp.Neg(this=exp.Literal.number(-first))
+        )
         return exp.Sum(this=exp.func("COALESCE", arguments[0], start)), exp.Count(this=exp.Star())
 
     def vector(self, sums: Integers) -> Integers:
@@ -87,17 +89,27 @@ class KnownMean(Partial):
         """A sum is that of the steps and, for each row, the lower bound."""
         return (self.points.step / unit, self.points.lower) if function == "sum" else None
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """The mean, or the sum, of the known number of rows."""
         if function == "sum":
             return super().estimate(function, noisy, unit, noise, confidence)
-        return moments.mean_known_count(noisy[:, :1], int(noisy[0, 1]), self._span(unit), noise, confidence)
+        return moments.mean_known_count(
+            noisy[:, :1], int(noisy[0, 1]), self._span(unit), noise, confidence
+        )
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width; that of the mean for an assumed number of rows."""
         if function == "sum":
             return super().error(function, unit, noise, confidence, rows)
-        return None if rows is None else moments.mean_known_count_error(self._span(unit), int(rows), noise, confidence)
+        return (
+            None
+            if rows is None
+            else moments.mean_known_count_error(self._span(unit), int(rows), noise, confidence)
+        )
 
     def is_whole(self, function: str) -> bool:
         """A sum of whole numbers."""

@@ -99,7 +99,9 @@ class Mode(Draws):
         place = {cell: i for i, cell in enumerate(self.domain.cells)}
         return np.array([place.get(cell, -1) for cell in cells], np.int64)
 
-    def draw(self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction) -> tuple[int, ...]:
+    def draw(
+        self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction
+    ) -> tuple[int, ...]:
         """One place."""
         return (most_frequent(cells, self.positions, epsilon / l1),)
 
@@ -115,7 +117,9 @@ class Mode(Draws):
     def errors(self, epsilon: Fraction, l1: int, unit: int, confidence: Fraction) -> list[str]:
         """By how many rows what is drawn may be behind the most frequent one: Theorem 2 of mode.md."""
         behind = math.log(self.positions / float(1 - confidence)) * l1 / float(epsilon) / unit
-        return [f"exponential mechanism: at most {four_digits(behind)} rows less frequent than the most frequent value"]
+        return [
+            f"exponential mechanism: at most {four_digits(behind)} rows less frequent than the most frequent value"
+        ]
 
 
 def _drawn(arguments: tuple[Argument, ...], _: tuple[Fraction, ...]) -> Draws:
@@ -130,7 +134,9 @@ def _drawn(arguments: tuple[Argument, ...], _: tuple[Fraction, ...]) -> Draws:
         raise InvalidInput(f"MODE of {argument.what}", rule, hint)
     if size > MOST_VALUES:
         rule = f"it is drawn from at most {MOST_VALUES:,} values; these are {size:,}"
-        raise TooLarge(f"MODE of {argument.what}", rule, "Use buckets, for example MODE(BUCKET(x, 10)).")
+        raise TooLarge(
+            f"MODE of {argument.what}", rule, "Use buckets, for example MODE(BUCKET(x, 10))."
+        )
     return Mode(argument.what, finite(argument.typed))
 
 
@@ -140,7 +146,14 @@ KINDS = (
         ("MODE",),
         "mode",
         "The most frequent of the values that are public.",
-        (Example("most frequent value", "MODE(ward)", 'so.mode("ward")', "of values that are public; it has no interval"),),
+        (
+            Example(
+                "most frequent value",
+                "MODE(ward)",
+                'so.mode("ward")',
+                "of values that are public; it has no interval",
+            ),
+        ),
         draws=_drawn,
     ),
 )

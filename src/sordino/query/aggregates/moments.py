@@ -49,7 +49,9 @@ class Span:
         if self.steps < 1 or self.unit < 1 or self.upper < self.lower:
             hint = "Give at least one step between the bounds, and weigh a row by at least 1."
             raise InvalidInput(
-                f"steps={self.steps}, unit={self.unit}", "a span needs ordered bounds and positive steps", hint
+                f"steps={self.steps}, unit={self.unit}",
+                "a span needs ordered bounds and positive steps",
+                hint,
             )
 
     @property
@@ -68,12 +70,18 @@ class Span:
     def total_weights(self, degree: int) -> tuple[Fraction, ...]:
         """The weights that make the sum of the number out of the sums: its bounds, mixed."""
         return tuple(
-            (self.lower + (self.upper - self.lower) * Fraction(j, degree)) / self.row(degree) for j in range(degree + 1)
+            (self.lower + (self.upper - self.lower) * Fraction(j, degree)) / self.row(degree)
+            for j in range(degree + 1)
         )
 
 
 def linear(
-    sums: Sums, weights: tuple[Fraction, ...], noise: Noise, confidence: Number, *, noisy: int | None = None
+    sums: Sums,
+    weights: tuple[Fraction, ...],
+    noise: Noise,
+    confidence: Number,
+    *,
+    noisy: int | None = None,
 ) -> Estimates:
     """Weighted sums of numbers, the first `noisy` of them (all by default) with noise, whose reach is the interval's."""
     value = divided(*_numerators(whole_sums(sums, len(weights)), weights))
@@ -123,7 +131,9 @@ def mean(noisy: Sums, span: Span, noise: Noise, confidence: Number) -> Estimates
     return Estimates(np.clip(value, low, high), low, high)
 
 
-def mean_known_count(noisy: Sums, rows: int, span: Span, noise: Noise, confidence: Number) -> Estimates:
+def mean_known_count(
+    noisy: Sums, rows: int, span: Span, noise: Noise, confidence: Number
+) -> Estimates:
     """The mean where the number of rows is public and only the sum of the steps k is noisy, of shape (groups, 1)."""
     if rows < 1:
         null = np.full(len(noisy), math.nan)
@@ -138,7 +148,9 @@ def mean_known_count_error(span: Span, rows: int, noise: Noise, confidence: Numb
     return span.width * linear_error((Fraction(1, max(rows, 1) * span.row(1)),), noise, confidence)
 
 
-def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sample: bool = False) -> Estimates:
+def variance(
+    noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sample: bool = False
+) -> Estimates:
     """The variance of the number, from sums of degree 2; with `sample`, times n/(n-1) for n rows, at least two.
 
     The interval covers the variance of the rows themselves for every count. Where nothing is left to tell, it holds all
@@ -146,7 +158,9 @@ def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sampl
     """
     if _degree(noisy) != 2:
         raise InvalidInput(
-            f"sums of shape {np.shape(noisy)}", "a variance needs sums of degree 2", "Pass three coordinates."
+            f"sums of shape {np.shape(noisy)}",
+            "a variance needs sums of degree 2",
+            "Pass three coordinates.",
         )
     sums = whole_sums(noisy, 3)
     value, rows = _plug_in(sums, span, sample=sample)
@@ -154,7 +168,9 @@ def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sampl
         return Estimates(*(value * span.width**2,) * 3)
     alpha = 1 - open_unit("confidence", confidence).upper
     mean_alpha, count_alpha = alpha * _MEAN_SHARE, alpha * _COUNT_SHARE if sample else Fraction(0)
-    low, high = _variance_set(sums.astype(np.float64), noise, 1 - mean_alpha, 1 - (alpha - mean_alpha - count_alpha))
+    low, high = _variance_set(
+        sums.astype(np.float64), noise, 1 - mean_alpha, 1 - (alpha - mean_alpha - count_alpha)
+    )
     if sample:
         error = count_error(span, noise, 1 - count_alpha, 2)
         low, high = low * bessel(rows + error), high * bessel(rows - error)
@@ -162,14 +178,22 @@ def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sampl
     return Estimates(value, low, high).mapped(lambda v: v * span.width**2)
 
 
-def deviation(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sample: bool = False) -> Estimates:
+def deviation(
+    noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sample: bool = False
+) -> Estimates:
     """The standard deviation: the square root of `variance` and of its interval."""
     return variance(noisy, span, noise, confidence, sample=sample).mapped(np.sqrt)
 
 
 @lru_cache(maxsize=4096, typed=True)
 def mean_error(
-    span: Span, noise: Noise, rows: float, confidence: Number, *, position: float | None = None, degree: int = 1
+    span: Span,
+    noise: Noise,
+    rows: float,
+    confidence: Number,
+    *,
+    position: float | None = None,
+    degree: int = 1,
 ) -> float:
     """The half-width of `mean` for this many rows whose mean lies at `position` (0 is the lower bound, 1 the upper one).
 
@@ -180,7 +204,13 @@ def mean_error(
 
 
 def variance_error(
-    span: Span, noise: Noise, rows: float, confidence: Number, *, position: float | None = None, sample: bool = False
+    span: Span,
+    noise: Noise,
+    rows: float,
+    confidence: Number,
+    *,
+    position: float | None = None,
+    sample: bool = False,
 ) -> float:
     """The half-width of `variance` for this many rows: uniform over the bounds, or of equal values at `position`."""
     expected = _spreads(span, rows, position)
@@ -188,7 +218,13 @@ def variance_error(
 
 
 def deviation_error(
-    span: Span, noise: Noise, rows: float, confidence: Number, *, position: float | None = None, sample: bool = False
+    span: Span,
+    noise: Noise,
+    rows: float,
+    confidence: Number,
+    *,
+    position: float | None = None,
+    sample: bool = False,
 ) -> float:
     """The half-width of `deviation` under the same assumptions."""
     expected = _spreads(span, rows, position)
@@ -200,14 +236,24 @@ def _positions(position: float | None) -> tuple[float, ...]:
 
 
 def _spreads(span: Span, rows: float, position: float | None) -> Sums:
-    one = _typical(span, rows, 2, 0.5, 1 / 12) if position is None else _typical(span, rows, 2, position, 0.0)
+    one = (
+        _typical(span, rows, 2, 0.5, 1 / 12)
+        if position is None
+        else _typical(span, rows, 2, position, 0.0)
+    )
     return np.array([one], object)
 
 
 def _typical(span: Span, rows: float, degree: int, t: float, v: float) -> list[int]:
     """Exact sums of `rows` rows with mean t and variance v, in units of the width."""
     second = t * t + v
-    shares = (1.0,) if degree == 0 else (1 - t, t) if degree == 1 else (1 - 2 * t + second, 2 * (t - second), second)
+    shares = (
+        (1.0,)
+        if degree == 0
+        else (1 - t, t)
+        if degree == 1
+        else (1 - 2 * t + second, 2 * (t - second), second)
+    )
     return [round(Fraction(rows) * Fraction(s) * span.row(degree)) for s in shares]
 
 
@@ -215,7 +261,9 @@ def _degree(noisy: Sums, least: int = 0) -> int:
     degree = np.shape(noisy)[-1] - 1 if np.ndim(noisy) == 2 else -1
     if not least <= degree <= 2:
         hint = "Pass one row per group with the coordinates of degree 0, 1 or 2."
-        raise InvalidInput(f"sums of shape {np.shape(noisy)}", f"the degree must lie between {least} and 2", hint)
+        raise InvalidInput(
+            f"sums of shape {np.shape(noisy)}", f"the degree must lie between {least} and 2", hint
+        )
     return degree
 
 
@@ -224,7 +272,9 @@ def whole_sums(noisy: Sums, coordinates: int) -> Sums:
     if sums.ndim != 2 or sums.shape[1] != coordinates or sums.dtype.kind not in "iuO":
         hint = "Pass whole numbers, one row per group."
         raise InvalidInput(
-            f"sums of shape {sums.shape} and type {sums.dtype}", f"{coordinates} coordinates are needed", hint
+            f"sums of shape {sums.shape} and type {sums.dtype}",
+            f"{coordinates} coordinates are needed",
+            hint,
         )
     return sums.astype(object)
 
@@ -232,7 +282,9 @@ def whole_sums(noisy: Sums, coordinates: int) -> Sums:
 def _numerators(sums: Sums, weights: tuple[Fraction, ...]) -> tuple[Sums, Sums]:
     """Exact weighted sums, as whole numerators over one common denominator."""
     common = math.lcm(*(w.denominator for w in weights))
-    top = sum((sums[:, j] * int(w * common) for j, w in enumerate(weights)), np.zeros(len(sums), object))
+    top = sum(
+        (sums[:, j] * int(w * common) for j, w in enumerate(weights)), np.zeros(len(sums), object)
+    )
     return np.asarray(top, object), np.full(len(sums), common, object)
 
 
@@ -321,7 +373,9 @@ def bessel(rows: Floats) -> Floats:
     return np.asarray(n / (n - 1), np.float64)
 
 
-def _variance_set(sums: Floats, noise: Noise, mean_confidence: Fraction, confidence: Fraction) -> tuple[Floats, Floats]:
+def _variance_set(
+    sums: Floats, noise: Noise, mean_confidence: Fraction, confidence: Fraction
+) -> tuple[Floats, Floats]:
     """The ends of what the variance can be, in units of the squared width: Theorem 4 of moments.md."""
     n = sums.sum(axis=1)
     first, second = sums[:, 1] / 2 + sums[:, 2], sums[:, 2]
@@ -340,7 +394,9 @@ def _variance_set(sums: Floats, noise: Noise, mean_confidence: Fraction, confide
     high = np.zeros(len(n))
     for end in ends:
         centre = np.clip(v + (end - t) ** 2, 0.0, 0.25)
-        high = np.maximum(high, outward(centre, np.full(len(n), 0.25), n, spare, lambda x, end=end: q(end, x)))
+        high = np.maximum(
+            high, outward(centre, np.full(len(n), 0.25), n, spare, lambda x, end=end: q(end, x))
+        )
     inner = np.clip(t, *ends)
     slope = noise.norm(np.stack((inner, inner - 0.5, inner - 1), axis=-1), confidence)
     widest = np.maximum(inner - ends[0], ends[1] - inner)
@@ -361,5 +417,7 @@ def outward(centre: Floats, end: Floats, n: Floats, spare: Floats, q: Any) -> Fl
     for _ in range(_ROUNDS):
         gap = x - centre
         rise = np.where(gap > 0, (q(x) - here) / np.where(gap > 0, gap, 1.0), 0.0)
-        x = np.clip(np.where(n > rise, centre + here / (n - np.minimum(rise, n - spare)), x), centre, x)
+        x = np.clip(
+            np.where(n > rise, centre + here / (n - np.minimum(rise, n - spare)), x), centre, x
+        )
     return np.asarray(x, np.float64)

@@ -40,7 +40,9 @@ class Plane:
         return int(self.unit * (self.x.steps * self.y.steps) ** degree)
 
 
-def covariance(noisy: Sums, plane: Plane, noise: Noise, confidence: Number, *, sample: bool = False) -> Estimates:
+def covariance(
+    noisy: Sums, plane: Plane, noise: Noise, confidence: Number, *, sample: bool = False
+) -> Estimates:
     """The covariance, from sums of degree 1 or 2; with `sample`, times n/(n-1) for n rows, at least two.
 
     Where nothing is left to tell, the interval holds all that numbers within the bounds can have.
@@ -91,7 +93,9 @@ def correlation(noisy: Sums, noise: Noise, confidence: Number) -> Estimates:
 
     def reach(r: Floats, sign: int) -> Floats:
         corners = (sign * p.n * turn + p.q(st - r[:, None] * both)).max(axis=0)
-        return np.asarray(corners + np.abs(r) * steep + np.maximum(-sign * r, 0.0) * against, np.float64)
+        return np.asarray(
+            corners + np.abs(r) * steep + np.maximum(-sign * r, 0.0) * against, np.float64
+        )
 
     weight, spare = np.where(known, p.n * size, 1.0), np.where(known, spare, 1.0)
     low, high = _ends(np.where(known, value, 0.0), 1.0, weight, spare, reach)
@@ -107,7 +111,9 @@ def r_squared(noisy: Sums, noise: Noise, confidence: Number) -> Estimates:
         value = np.where((p.yy == 0) & (p.xx > 0), 1.0, value)
         return Estimates(value, value, value)
     squares = r.low**2, r.high**2
-    return Estimates(value, np.where(r.low * r.high <= 0, 0.0, np.minimum(*squares)), np.maximum(*squares))
+    return Estimates(
+        value, np.where(r.low * r.high <= 0, 0.0, np.minimum(*squares)), np.maximum(*squares)
+    )
 
 
 def slope(noisy: Sums, plane: Plane, noise: Noise, confidence: Number) -> Estimates:
@@ -138,7 +144,10 @@ def intercept(noisy: Sums, plane: Plane, noise: Noise, confidence: Number) -> Es
     lever, lever_off = away / variance, (np.abs(away) * doubt / variance + p.ru) / least
     most = np.abs(lever) + lever_off
     centre_off = p.rw + (np.abs(b) + off) * p.ru
-    slopes, levers = np.stack((low, low, high, high)), lever + np.array([[-1], [1], [-1], [1]]) * lever_off
+    slopes, levers = (
+        np.stack((low, low, high, high)),
+        lever + np.array([[-1], [1], [-1], [1]]) * lever_off,
+    )
     residual, line = (c - slopes[..., None] * d for c, d in ((p.t, p.s), (p.st, p.ss)))
     error = (
         p.q(residual - levers[..., None] * line).max(axis=0)
@@ -146,7 +155,10 @@ def intercept(noisy: Sums, plane: Plane, noise: Noise, confidence: Number) -> Es
         + centre_off * ((1 + most * p.ru) * p.ones + most * p.q(p.s))
     ) / p.n + most * p.ru * centre_off
     # Two bounds hold at once: one with the doubts of slope and lever, and one where the doubt of the lever divides.
-    part, distance = 1 - lever_off / np.maximum(np.abs(lever), 1e-300), np.maximum(np.abs(away), 1e-300)
+    part, distance = (
+        1 - lever_off / np.maximum(np.abs(lever), 1e-300),
+        np.maximum(np.abs(away), 1e-300),
+    )
     divided = (error + variance * lever_off * centre_off / distance) / np.where(part > 0, part, 1.0)
     error = np.minimum(error + variance * lever_off * off, np.where(part > 0, divided, math.inf))
     middle, error = np.where(known, value, 0.0), np.where(known, error, math.inf)
@@ -157,7 +169,10 @@ def intercept(noisy: Sums, plane: Plane, noise: Noise, confidence: Number) -> Es
 def typical(plane: Plane, rows: float, degree: int) -> Sums:
     """Exact sums of this many rows, spread evenly and independently over the bounds."""
     shares = (Fraction(1, degree + 1),) * (degree + 1)  # the mean of each Bernstein polynomial
-    return np.array([[round(Fraction(rows) * plane.row(degree) * a * b) for a in shares for b in shares]], object)
+    return np.array(
+        [[round(Fraction(rows) * plane.row(degree) * a * b) for a in shares for b in shares]],
+        object,
+    )
 
 
 class _Centred:
@@ -167,9 +182,19 @@ class _Centred:
     anything, `known` is false, and n is a large number in its place.
     """
 
-    def __init__(self, noisy: Sums, noise: Noise, confidence: Number, events: int, widths: tuple[int, ...] = (9,)) -> None:
+    def __init__(
+        self,
+        noisy: Sums,
+        noise: Noise,
+        confidence: Number,
+        events: int,
+        widths: tuple[int, ...] = (9,),
+    ) -> None:
         if np.ndim(noisy) != 2 or np.shape(noisy)[1] not in widths:
-            rule, hint = "a covariance needs sums of degree 1 or 2, all else of degree 2", "Pass 4 or 9 coordinates."
+            rule, hint = (
+                "a covariance needs sums of degree 1 or 2, all else of degree 2",
+                "Pass 4 or 9 coordinates.",
+            )
             raise InvalidInput(f"sums of shape {np.shape(noisy)}", rule, hint)
         self.noise = noise
         self.degree = 1 if np.shape(noisy)[1] == 4 else 2
@@ -178,7 +203,9 @@ class _Centred:
         alpha = 1 - open_unit("confidence", confidence).upper
         self.side, self.main = 1 - alpha * _SHARE, 1 - alpha * (1 - events * _SHARE)
         place = np.arange(width)
-        square = place // self.degree * self.degree**2  # of s^2, where the degree is 2; s^2 has no coefficients of degree 1
+        square = (
+            place // self.degree * self.degree**2
+        )  # of s^2, where the degree is 2; s^2 has no coefficients of degree 1
         n = sums.sum(axis=(1, 2))
         by_x, by_y = sums.sum(axis=2), sums.sum(axis=1)
         x, y = by_x @ place, by_y @ place
@@ -189,13 +216,18 @@ class _Centred:
 
         empty = self.all <= 0
         self.u, self.w = moment(x, 1), moment(y, 1)
-        self.xx, self.yy = moment(n * (by_x @ square) - x * x, 2), moment(n * (by_y @ square) - y * y, 2)
+        self.xx, self.yy = (
+            moment(n * (by_x @ square) - x * x, 2),
+            moment(n * (by_y @ square) - y * y, 2),
+        )
         self.xy = np.where(empty, math.nan, moment(n * ((sums @ place) @ place) - x * y, 2))
         self._region(place / self.degree)
 
     def _region(self, nodes: Floats) -> None:
         ones = np.ones((1, len(nodes) ** 2))
-        self.ones, self.side_ones = (float(self.q(ones, level)[0]) for level in (self.main, self.side))
+        self.ones, self.side_ones = (
+            float(self.q(ones, level)[0]) for level in (self.main, self.side)
+        )
         self.known = self.all > self.side_ones
         self.n = np.where(self.known, self.all, 2 * self.side_ones + 1)
         self.spare = self.n - self.side_ones
@@ -214,7 +246,13 @@ class _Centred:
         one = np.ones((*u.shape, len(nodes)))
         s, t = nodes - u[..., None], nodes - w[..., None]
         squares = (_square(u), _square(w)) if len(nodes) == 3 else (s, t)
-        return _product(s, one), _product(one, t), _product(s, t), _product(squares[0], one), _product(one, squares[1])
+        return (
+            _product(s, one),
+            _product(one, t),
+            _product(s, t),
+            _product(squares[0], one),
+            _product(one, squares[1]),
+        )
 
     def q(self, coefficients: Floats, level: Fraction | None = None) -> Floats:
         """How far the noise of a function's sum reaches."""
@@ -225,7 +263,12 @@ class _Centred:
         other = object.__new__(_Centred)
         other.__dict__.update(self.__dict__)
         other.ru, other.rw, other.xx, other.yy = self.rw, self.ru, self.yy, self.xx
-        other.ss, other.tt, other.corner_ss, other.corner_tt = self.tt, self.ss, self.corner_tt, self.corner_ss
+        other.ss, other.tt, other.corner_ss, other.corner_tt = (
+            self.tt,
+            self.ss,
+            self.corner_tt,
+            self.corner_ss,
+        )
         return other
 
     @property
@@ -240,7 +283,9 @@ class _Centred:
         ones = self.side_ones if level == self.side else self.ones
 
         def reach(b: Floats, sign: int) -> Floats:
-            main = sign * self.n * self.turn + self.q(self.corner_st - b[:, None] * self.corner_ss, level)
+            main = sign * self.n * self.turn + self.q(
+                self.corner_st - b[:, None] * self.corner_ss, level
+            )
             bend = np.where(sign * b > 0, ones, self.n) * self.ru**2
             return np.asarray(main.max(axis=0) + np.abs(b) * bend, np.float64)
 
@@ -255,9 +300,17 @@ class _Centred:
 
         def reach(ratio: Floats) -> Floats:
             main = self.q(self.corner_tt - ratio[:, None] * self.corner_ss, self.side).max(axis=0)
-            return np.asarray(main + self.n * self.rw**2 + np.abs(ratio) * self.side_ones * self.ru**2, np.float64)
+            return np.asarray(
+                main + self.n * self.rw**2 + np.abs(ratio) * self.side_ones * self.ru**2, np.float64
+            )
 
-        most = outward(centre, np.full(len(centre), math.inf), np.where(known, self.n * self.xx, 1.0), spare, reach)
+        most = outward(
+            centre,
+            np.full(len(centre), math.inf),
+            np.where(known, self.n * self.xx, 1.0),
+            spare,
+            reach,
+        )
         return np.where(known, most, math.inf)
 
     def _divisor(self, level: Fraction) -> tuple[npt.NDArray[np.bool_], Floats]:
@@ -272,7 +325,9 @@ def _ends(
 ) -> tuple[Floats, Floats]:
     """The ends of {x : n |x - centre| <= reach(x, sign of x - centre)} within +-limit, or a little beyond them."""
     end = np.full(len(centre), limit)
-    return -outward(-centre, end, n, spare, lambda x: reach(-x, -1)), outward(centre, end, n, spare, lambda x: reach(x, 1))
+    return -outward(-centre, end, n, spare, lambda x: reach(-x, -1)), outward(
+        centre, end, n, spare, lambda x: reach(x, 1)
+    )
 
 
 def _product(a: Floats, b: Floats) -> Floats:
@@ -289,8 +344,12 @@ def _square(u: Floats) -> Floats:
 def _scaled(estimates: Estimates, offset: float, factor: float) -> Estimates:
     """From units of the bounds to the answer's own; refused, in the rehearsal before the charge, where floats end."""
     if not 1e-300 < factor < 1e300:
-        rule = "the bounds of the two numbers allow results that are too large or too small for floats"
+        rule = (
+            "the bounds of the two numbers allow results that are too large or too small for floats"
+        )
         raise InvalidInput(
-            f"a scale of {factor:g}", rule, "Multiply one of them by a constant, for results of ordinary size."
+            f"a scale of {factor:g}",
+            rule,
+            "Multiply one of them by a constant, for results of ordinary size.",
         )
     return estimates.mapped(lambda x: offset + factor * x)

@@ -133,19 +133,25 @@ class Partial(ABC):
         """The weights with which the coordinates (public ones behind) add up to the aggregate; None if it is no such sum."""
         return None
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """The aggregate `function` from noisy vectors in units of 1/`unit`; here where it is a weighted sum."""
         weights = self.weights(function, unit)
         if weights is None:
             raise NotImplementedError(function)
         return linear(noisy, weights, noise, confidence, noisy=self.width)
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width to expect before data are seen; None where it depends on a number of rows that was not assumed."""
         weights = self.weights(function, unit)
         return None if weights is None else linear_error(weights[: self.width], noise, confidence)
 
-    def estimated(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimated:
+    def estimated(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimated:
         """The estimates with what is publicly known of the exact numbers."""
         estimates = Estimates(*(np.empty(0),) * 3)
         if len(noisy):

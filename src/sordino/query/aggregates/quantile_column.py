@@ -16,7 +16,12 @@ from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.quantiles import QuantileEstimate, interval_rank, noisy_quantiles, rank_error
+from sordino.query.aggregates.quantiles import (
+    QuantileEstimate,
+    interval_rank,
+    noisy_quantiles,
+    rank_error,
+)
 from sordino.query.aggregates.registry import Example, Kind
 from sordino.query.tree import Aggregate
 
@@ -56,11 +61,18 @@ class QuantileColumn(Draws):
         """The steps of the value."""
         return argument.steps(self.points)
 
-    def draw(self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction) -> tuple[QuantileEstimate, ...]:
+    def draw(
+        self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction
+    ) -> tuple[QuantileEstimate, ...]:
         """Theorems of quantiles.md."""
         values, weights = cells
         return noisy_quantiles(
-            values, weights, positions=self.positions, levels=self.levels, rate=epsilon / l1, confidence=confidence
+            values,
+            weights,
+            positions=self.positions,
+            levels=self.levels,
+            rate=epsilon / l1,
+            confidence=confidence,
         )
 
     def exactly(self, cells: Cells) -> tuple[QuantileEstimate, ...]:
@@ -79,7 +91,10 @@ class QuantileColumn(Draws):
         at = self.levels.index(value.parameter or Fraction(0))
         rows = [group[at] for group in drawn]
         step, first = self.points.step, self.points.first
-        ends = ([float(step * (first + getattr(row, end))) for row in rows] for end in ("value", "low", "high"))
+        ends = (
+            [float(step * (first + getattr(row, end))) for row in rows]
+            for end in ("value", "low", "high")
+        )
         return Estimated(Estimates(*(np.array(end, float) for end in ends)), self.points.whole)
 
     def errors(self, epsilon: Fraction, l1: int, unit: int, confidence: Fraction) -> list[str]:

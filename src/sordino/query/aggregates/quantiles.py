@@ -94,19 +94,28 @@ def noisy_quantiles(
     back is rate * w differentially private.
     """
     if rate <= 0:
-        raise InvalidInput(f"rate={show(rate)}", "a rate must be greater than zero", "Use epsilon / l1.")
+        raise InvalidInput(
+            f"rate={show(rate)}", "a rate must be greater than zero", "Use epsilon / l1."
+        )
     if confidence is not None:
         open_unit("confidence", confidence)
     spread = _Spread.of(cells, weights, positions, levels)
     told = QuantileDraw(positions, levels, rate, confidence)
-    return drawn(told, "noisy_quantiles", (cells, weights), lambda source: _estimates(spread, told, bits or source))
+    return drawn(
+        told,
+        "noisy_quantiles",
+        (cells, weights),
+        lambda source: _estimates(spread, told, bits or source),
+    )
 
 
 def _estimates(spread: _Spread, told: QuantileDraw, bits: Bits) -> tuple[QuantileEstimate, ...]:
     asked = sorted(set(told.levels))
     drawn_cuts = _with_ends(spread, asked, told.rate, told.confidence, bits)
     found = {}
-    for level, (_, start, end), nth in zip(asked, drawn_cuts, sorted(cut for cut, *_ in drawn_cuts), strict=True):
+    for level, (_, start, end), nth in zip(
+        asked, drawn_cuts, sorted(cut for cut, *_ in drawn_cuts), strict=True
+    ):
         value = min(nth // FINENESS, told.positions - 1)
         low, high = max(start, 0) // FINENESS, (min(end, spread.last) - 1) // FINENESS
         found[level] = QuantileEstimate(value, min(low, value), max(high, value))
@@ -119,7 +128,10 @@ def _with_ends(
     """A cut for each level, and the ends of its interval."""
     points, intervals = _shares(len(levels), confidence)
     if confidence is not None and len(levels) <= MOST_TOGETHER:
-        both = [_Ladder.of(spread, level, rate * intervals, confidence).draw_both(bits) for level in levels]
+        both = [
+            _Ladder.of(spread, level, rate * intervals, confidence).draw_both(bits)
+            for level in levels
+        ]
         return [(cut, cut - offset, cut + offset) for cut, offset in both]
     cuts = _Descent(spread, tuple(levels), rate * points, bits).cuts()
     if confidence is None:
@@ -133,7 +145,11 @@ def _shares(levels: int, confidence: Number | None) -> tuple[Fraction, Fraction]
     depth = levels.bit_length()
     if confidence is None:
         return Fraction(1, depth), Fraction(0)
-    return (Fraction(1, levels), Fraction(1, levels)) if levels <= MOST_TOGETHER else (_POINTS / depth, 1 - _POINTS)
+    return (
+        (Fraction(1, levels), Fraction(1, levels))
+        if levels <= MOST_TOGETHER
+        else (_POINTS / depth, 1 - _POINTS)
+    )
 
 
 @dataclass(frozen=True)
@@ -151,7 +167,11 @@ class _Spread:
 
     @classmethod
     def of(
-        cls, cells: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], positions: int, levels: tuple[Fraction, ...]
+        cls,
+        cells: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64],
+        positions: int,
+        levels: tuple[Fraction, ...],
     ) -> _Spread:
         if not 1 <= positions <= MOST_POSITIONS:
             rule = f"a grid must have 1 to {MOST_POSITIONS} positions"
@@ -160,9 +180,17 @@ class _Spread:
             rule = "there must be at least one level, and each between 0 and 1"
             raise InvalidInput(f"levels={show(levels)}", rule, "The median is the level 1/2.")
         cells, weights = np.asarray(cells, np.int64), np.asarray(weights, np.int64)
-        if cells.shape != weights.shape or cells.ndim != 1 or not _on_grid(cells, weights, positions):
+        if (
+            cells.shape != weights.shape
+            or cells.ndim != 1
+            or not _on_grid(cells, weights, positions)
+        ):
             rule = "cells must be sorted, different and on the grid, each with one weight that is not negative"
-            raise InvalidInput(f"{cells.size} cells, {weights.size} weights", rule, "Count the weights per cell first.")
+            raise InvalidInput(
+                f"{cells.size} cells, {weights.size} weights",
+                rule,
+                "Count the weights per cell first.",
+            )
         cells, weights = cells[weights > 0], weights[weights > 0]
         # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator by
         # itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty
@@ -205,7 +233,12 @@ class _Spread:
 def _on_grid(cells: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], positions: int) -> bool:
     if not cells.size:
         return True
-    return bool(cells[0] >= 0 and cells[-1] < positions and (cells[1:] > cells[:-1]).all() and weights.min() >= 0)
+    return bool(
+        cells[0] >= 0
+        and cells[-1] < positions
+        and (cells[1:] > cells[:-1]).all()
+        and weights.min() >= 0
+    )
 
 
 def _range(level: Fraction) -> int:
@@ -231,13 +264,17 @@ class _Descent:
         """One cut for each level, in order."""
         return self._between(0, len(self.levels), 0, self.spread.last, Fraction(0), Fraction(1))
 
-    def _between(self, start: int, stop: int, low: int, high: int, under: Fraction, over: Fraction) -> list[int]:
+    def _between(
+        self, start: int, stop: int, low: int, high: int, under: Fraction, over: Fraction
+    ) -> list[int]:
         if start == stop:
             return []
         middle = (start + stop) // 2
         level = self.levels[middle]
         own = (level - under) / (over - under)
-        cut, _ = _Cuts(self.spread, low, high, own, self.rate / (FINENESS * _range(own))).draw(self.bits)
+        cut, _ = _Cuts(self.spread, low, high, own, self.rate / (FINENESS * _range(own))).draw(
+            self.bits
+        )
         left = self._between(start, middle, low, cut, under, level)
         return [*left, cut, *self._between(middle + 1, stop, cut, high, level, over)]
 
@@ -250,7 +287,9 @@ class _Cuts:
     uniformly, and kept with the probability that makes up for the difference.
     """
 
-    def __init__(self, spread: _Spread, low: int, high: int, level: Fraction, slope: Fraction) -> None:
+    def __init__(
+        self, spread: _Spread, low: int, high: int, level: Fraction, slope: Fraction
+    ) -> None:
         self._spread, self._slope = spread, slope
         self._a, self._b = a, b = level.numerator, level.denominator
         self._before = before = spread.below_one(low)
@@ -263,7 +302,14 @@ class _Cuts:
         best = min(abs(self.distance(crossing)), abs(self.distance(max(crossing - 1, low))))
         half = max(1, int(1 / (2 * slope)))
         rungs = [best + half * steps for steps in _STRETCHES]
-        edges = np.unique([low, crossing, high + 1, *reach([target + sign * d for d in rungs for sign in (-1, 1)])])
+        edges = np.unique(
+            [
+                low,
+                crossing,
+                high + 1,
+                *reach([target + sign * d for d in rungs for sign in (-1, 1)]),
+            ]
+        )
         sizes = np.diff(edges)
         ends = np.abs(b * (spread.below(np.stack([edges[:-1], edges[1:] - 1])) - before) - target)
         least = np.minimum(ends[0], ends[1])
@@ -352,7 +398,9 @@ class _Ladder:
             cut, off = cuts.draw(bits)
             rung = uniform_one(len(self.offsets), bits)
             distance = self.distance(cut, rung)
-            if distance is not None and (distance <= off or happens(self.slope * (distance - off), bits)):
+            if distance is not None and (
+                distance <= off or happens(self.slope * (distance - off), bits)
+            ):
                 return cut, self.offsets[rung]
 
 
@@ -371,18 +419,28 @@ class _Widening:
     slack: int
 
     @classmethod
-    def of(cls, spread: _Spread, levels: tuple[Fraction, ...], rate: Fraction, confidence: Number) -> _Widening:
-        slope = rate / (FINENESS * 2 * max(max(level, 1 - level) for level in levels) * _common(levels))
+    def of(
+        cls, spread: _Spread, levels: tuple[Fraction, ...], rate: Fraction, confidence: Number
+    ) -> _Widening:
+        slope = rate / (
+            FINENESS * 2 * max(max(level, 1 - level) for level in levels) * _common(levels)
+        )
         return cls(spread, levels, slope, _slack(len(_WIDENINGS) + 1, slope, confidence))
 
     def ends(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The ends of all intervals, one row for each rung; each rung's hold those of the rung before."""
-        last, levels, at = self.spread.last, np.array([float(level) for level in self.levels]), np.array(cuts, np.float64)
+        last, levels, at = (
+            self.spread.last,
+            np.array([float(level) for level in self.levels]),
+            np.array(cuts, np.float64),
+        )
         widths = np.array(_WIDENINGS)[:, None]
         lower = _guessed(levels - widths, levels, at)
         upper = -_guessed(-levels - widths, -levels[::-1], -at[::-1])
         low = np.where(levels - widths > 0, np.clip(np.floor(lower), 0, at), 0).astype(np.int64)
-        high = np.where(levels + widths < 1, np.clip(np.ceil(upper), at, last), last).astype(np.int64)
+        high = np.where(levels + widths < 1, np.clip(np.ceil(upper), at, last), last).astype(
+            np.int64
+        )
         whole = np.full((1, len(cuts)), last, np.int64)
         low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
         return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
@@ -392,12 +450,19 @@ class _Widening:
         where all are the grid's.
         """
         common, total = _common(self.levels), int(self.spread.ends[-1])
-        targets = np.array([int(level * common) * total for level in self.levels], self.spread.ends.dtype)
+        targets = np.array(
+            [int(level * common) * total for level in self.levels], self.spread.ends.dtype
+        )
         inside = np.stack([low > 0, high < self.spread.last])
-        beyond = np.stack([targets - common * self._below(low), common * self._below(high) - targets])
+        beyond = np.stack(
+            [targets - common * self._below(low), common * self._below(high) - targets]
+        )
         least = np.where(inside, beyond, common * total + 1).min(axis=(0, 2))
         counts = inside.sum(axis=(0, 2)).tolist()
-        return [int(margin) if some else None for margin, some in zip(least.tolist(), counts, strict=True)]
+        return [
+            int(margin) if some else None
+            for margin, some in zip(least.tolist(), counts, strict=True)
+        ]
 
     def _below(self, cuts: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return self.spread.below(cuts.ravel()).reshape(cuts.shape)
@@ -438,7 +503,9 @@ def _guessed(
     return np.where(levels[0] + missing > levels[-1], -np.inf, inner)
 
 
-def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)) -> float:
+def rank_error(
+    rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)
+) -> float:
     """How many units of weight the rank of a point estimate is off, at most, where values lie densely and evenly.
 
     For previews: it is what to expect of one draw, not a guarantee for all data.
@@ -448,15 +515,24 @@ def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, le
     return float(spread / rate) * -math.log(alpha) * 1.17
 
 
-def rank_bound(rate: Fraction, positions: int, confidence: Number = 0.95, *, level: Fraction = Fraction(1, 2)) -> float:
+def rank_bound(
+    rate: Fraction, positions: int, confidence: Number = 0.95, *, level: Fraction = Fraction(1, 2)
+) -> float:
     """As `rank_error`, of one level asked alone, but for all data whatsoever: Theorem 5."""
     alpha = 1 - open_unit("confidence", confidence).upper
     spread = 2 * max(level, 1 - level)
-    return float(spread / rate) * math.log((positions * FINENESS + 1) * len(_offsets(positions)) / alpha)
+    return float(spread / rate) * math.log(
+        (positions * FINENESS + 1) * len(_offsets(positions)) / alpha
+    )
 
 
 def interval_rank(
-    rate: Fraction, positions: int, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)
+    rate: Fraction,
+    positions: int,
+    confidence: Number = 0.95,
+    *,
+    levels: int = 1,
+    level: Fraction = Fraction(1, 2),
 ) -> float:
     """The half-width of an interval to expect, in units of weight between the estimate and each end.
 
@@ -464,4 +540,9 @@ def interval_rank(
     """
     together = levels <= MOST_TOGETHER
     spread = (2 * max(level, 1 - level) if together else 2) / _shares(levels, confidence)[1]
-    return _slack(len(_offsets(positions)) if together else len(_WIDENINGS) + 1, rate / spread, confidence) * 1.3
+    return (
+        _slack(
+            len(_offsets(positions)) if together else len(_WIDENINGS) + 1, rate / spread, confidence
+        )
+        * 1.3
+    )

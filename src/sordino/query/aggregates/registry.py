@@ -64,12 +64,23 @@ class Kind:
         if not least <= len(arguments) <= most:
             wanted = str(most) if least == most else f"{least} to {most}"
             hint = f"Write {self.examples[0].sql}."
-            raise InvalidInput(f"{self.sql[0]} of {len(arguments)} arguments", f"it takes {wanted}", hint, Code.AGGREGATE)
+            raise InvalidInput(
+                f"{self.sql[0]} of {len(arguments)} arguments",
+                f"it takes {wanted}",
+                hint,
+                Code.AGGREGATE,
+            )
         if self.parameter is None:
             return Aggregate(self.name, arguments)
-        if not isinstance(parameter, Fraction | int) or isinstance(parameter, bool) or not 0 <= parameter <= 1:
+        if (
+            not isinstance(parameter, Fraction | int)
+            or isinstance(parameter, bool)
+            or not 0 <= parameter <= 1
+        ):
             rule = "it must be a constant from 0 to 1"
-            raise InvalidInput(f"the {self.parameter} of a {self.name}", rule, f"Write {self.examples[0].sql}.")
+            raise InvalidInput(
+                f"the {self.parameter} of a {self.name}", rule, f"Write {self.examples[0].sql}."
+            )
         return Aggregate(self.name, arguments, Fraction(parameter))
 
     def filtered(self, condition: Expression, value: Aggregate) -> Aggregate:
@@ -81,11 +92,15 @@ class Kind:
         """The beginning of the name that its column gets if nobody names it."""
         if value.parameter is None:
             return self.name
-        fixed = next((name.lower() for name, known in self.fixed.items() if known == value.parameter), None)
+        fixed = next(
+            (name.lower() for name, known in self.fixed.items() if known == value.parameter), None
+        )
         percent = 100 * value.parameter
         return fixed or (f"p{percent}" if percent.denominator == 1 else self.name)
 
-    def text(self, value: Aggregate, arguments: Iterable[str], number: Callable[[Fraction], str]) -> str:
+    def text(
+        self, value: Aggregate, arguments: Iterable[str], number: Callable[[Fraction], str]
+    ) -> str:
         """The aggregate in SQL, always in the same words."""
         inner = ", ".join(arguments) or "*"
         name, level = self.sql[0], value.parameter
@@ -110,7 +125,9 @@ def register(kind: Kind) -> Callable[[], None]:
 def _own() -> dict[str, Kind]:
     """The aggregates of the modules of this room."""
     package = import_module(__package__)
-    modules = (import_module(f"{__package__}.{found.name}") for found in iter_modules(package.__path__))
+    modules = (
+        import_module(f"{__package__}.{found.name}") for found in iter_modules(package.__path__)
+    )
     every = [kind for module in modules for kind in getattr(module, "KINDS", ())]
     return {kind.name: kind for kind in every}
 
@@ -124,7 +141,9 @@ def kind_of(value: Aggregate) -> Kind:
     """What is registered of an aggregate."""
     known = kinds()
     if value.function not in known:
-        raise InvalidInput(value.function, "there is no such aggregate", "`sordino docs sql` lists what there is.")
+        raise InvalidInput(
+            value.function, "there is no such aggregate", "`sordino docs sql` lists what there is."
+        )
     return known[value.function]
 
 

@@ -38,7 +38,9 @@ class Regression(Covariance):
         """The count, and the share of the variance."""
         return function == "regr_r2" or super().never_negative(function)
 
-    def finished(self, function: str, noisy: Integers, plane: pairs.Plane, noise: Noise, confidence: float) -> Estimates:
+    def finished(
+        self, function: str, noisy: Integers, plane: pairs.Plane, noise: Noise, confidence: float
+    ) -> Estimates:
         """The correlation or regression, or the covariance."""
         match function:
             case "corr":
@@ -58,13 +60,30 @@ def _regression(arguments: tuple[Argument, ...]) -> Partial:
 
 
 def _kind(name: str, python: str, says: str, note: str) -> Kind:
-    example = Example(says.removesuffix(".").lower(), f"{name.upper()}(cost, age)", f'so.{python}("cost", "age")', note)
+    example = Example(
+        says.removesuffix(".").lower(),
+        f"{name.upper()}(cost, age)",
+        f'so.{python}("cost", "age")',
+        note,
+    )
     return Kind(name, (name.upper(),), python, says, (example,), _regression, arguments=("y", "x"))
 
 
 KINDS = (
     _kind("corr", "correlation", "Correlation.", "from -1 to 1; NULL where a number does not vary"),
-    _kind("regr_slope", "slope", "Slope of the line through y over x.", "REGR_SLOPE(y, x); NULL where x does not vary"),
-    _kind("regr_intercept", "intercept", "Where the line through y over x meets x = 0.", "y comes first"),
-    _kind("regr_r2", "r_squared", "Share of the variance of y that the line explains.", "from 0 to 1"),
+    _kind(
+        "regr_slope",
+        "slope",
+        "Slope of the line through y over x.",
+        "REGR_SLOPE(y, x); NULL where x does not vary",
+    ),
+    _kind(
+        "regr_intercept",
+        "intercept",
+        "Where the line through y over x meets x = 0.",
+        "y comes first",
+    ),
+    _kind(
+        "regr_r2", "r_squared", "Share of the variance of y that the line explains.", "from 0 to 1"
+    ),
 )

@@ -64,7 +64,13 @@ class Sum(Partial):
     def reach(self) -> Reach:
         """A row adds between `first` and `last`."""
         most = max(abs(self.points.first), abs(self.points.last))
-        return Reach(most, most**2, most, spread=self.points.cells, signed=self.points.first < 0 < self.points.last)
+        return Reach(
+            most,
+            most**2,
+            most,
+            spread=self.points.cells,
+            signed=self.points.first < 0 < self.points.last,
+        )
 
     @property
     def unit(self) -> Fraction:
@@ -91,7 +97,11 @@ class Sum(Partial):
 def _sum(arguments: tuple[Argument, ...]) -> Partial:
     (argument,) = arguments
     grid = argument.grid("sum", MOST_CELLS)
-    return KnownMean(argument.what, grid.widened()) if argument.known else Sum(argument.what, grid, argument.replaced)
+    return (
+        KnownMean(argument.what, grid.widened())
+        if argument.known
+        else Sum(argument.what, grid, argument.replaced)
+    )
 
 
 KINDS = (
@@ -102,7 +112,11 @@ KINDS = (
         "The sum; of a condition, the number of rows where it is true.",
         (
             Example("sum", "SUM(cost)", 'so.sum("cost")', "of a condition: how often it is true"),
-            Example("of an expression", "SUM(price * quantity)", 'so.sum(so.col("price") * so.col("quantity"))'),
+            Example(
+                "of an expression",
+                "SUM(price * quantity)",
+                'so.sum(so.col("price") * so.col("quantity"))',
+            ),
         ),
         _sum,
     ),

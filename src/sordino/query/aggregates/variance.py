@@ -58,14 +58,20 @@ class Variance(Bernstein):
             parts.append(k * k * (sums[:, 3] - rows))
         return np.stack(parts, axis=1)
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+    def estimate(
+        self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float
+    ) -> Estimates:
         """The variance or deviation, or a lower moment."""
         if not function.startswith(("var", "stddev")):
             return super().estimate(function, noisy, unit, noise, confidence)
         finish = moments.variance if function.startswith("var") else moments.deviation
-        return finish(noisy[:, :3], self.span(unit), noise, confidence, sample=function.endswith("samp"))
+        return finish(
+            noisy[:, :3], self.span(unit), noise, confidence, sample=function.endswith("samp")
+        )
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
+    def error(
+        self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
+    ) -> float | None:
         """The half-width; those of variance and deviation for an assumed number of rows."""
         if not function.startswith(("var", "stddev")):
             return super().error(function, unit, noise, confidence, rows)

@@ -29,9 +29,13 @@ _MANY = 1_000_000
 _NULL = Literal(None)
 
 ARITY: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)),
+    **dict.fromkeys(
+        ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)
+    ),
     **dict.fromkeys(("ilike", "||", "power"), (2, 2)),
-    **dict.fromkeys(("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)),
+    **dict.fromkeys(
+        ("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)
+    ),
     **dict.fromkeys(("ln", "log10", "exp", "sqrt", "dayname", "monthname"), (1, 1)),
     **dict.fromkeys(("and", "or", "in"), (2, _MANY)),
     **dict.fromkeys(("coalesce", "least", "greatest"), (1, _MANY)),
@@ -53,7 +57,11 @@ def number(value: Any) -> Literal:
     """A number as a constant of the tree: exact, an int where it is whole."""
     read = decimal_reading("the constant", value)
     if abs(read) >= _HUGE or read.denominator >= 10**400:
-        raise InvalidInput("a number of absurd size", "a constant must lie below 1e308", "Write an ordinary number.")
+        raise InvalidInput(
+            "a number of absurd size",
+            "a constant must lie below 1e308",
+            "Write an ordinary number.",
+        )
     return Literal(read.numerator if read.denominator == 1 else read)
 
 
@@ -67,16 +75,26 @@ def constant(value: object) -> Literal:
         value = str(value)
         if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
             raise InvalidInput(
-                "text with a NUL or half a character", "a constant must be ordinary text", "Remove that character."
+                "text with a NUL or half a character",
+                "a constant must be ordinary text",
+                "Remove that character.",
             )
         return Literal(value)
     if isinstance(value, date):
-        if getattr(value, "tzinfo", None) is not None or value != value:  # a missing time of pandas differs from itself
+        if (
+            getattr(value, "tzinfo", None) is not None or value != value
+        ):  # a missing time of pandas differs from itself
             raise InvalidInput(
-                show(value), "a constant time must be a plain one, without time zone", "Remove the time zone."
+                show(value),
+                "a constant time must be a plain one, without time zone",
+                "Remove the time zone.",
             )
         day = date(value.year, value.month, value.day)
-        return Literal(datetime.combine(day, value.time()).replace(fold=0) if isinstance(value, datetime) else day)
+        return Literal(
+            datetime.combine(day, value.time()).replace(fold=0)
+            if isinstance(value, datetime)
+            else day
+        )
     return number(value)
 
 
@@ -90,13 +108,23 @@ def call(function: str, *arguments: Expression) -> Call:
     """
     least, most = ARITY[function]
     if not least <= len(arguments) <= most:
-        wanted = f"{least}" if least == most else f"at least {least}" if most == _MANY else f"{least} to {most}"
+        wanted = (
+            f"{least}"
+            if least == most
+            else f"at least {least}"
+            if most == _MANY
+            else f"{least} to {most}"
+        )
         raise InvalidInput(
-            f"{function} of {len(arguments)} arguments", f"it takes {wanted}", "`sordino docs sql` shows how it is written."
+            f"{function} of {len(arguments)} arguments",
+            f"it takes {wanted}",
+            "`sordino docs sql` shows how it is written.",
         )
     match function:
         case "and" | "or":
-            arguments = tuple(islice(_flat(function, arguments), LARGEST + 1))  # check_size refuses what was cut
+            arguments = tuple(
+                islice(_flat(function, arguments), LARGEST + 1)
+            )  # check_size refuses what was cut
         case "in":
             for item in arguments[1:]:
                 if not isinstance(item, Literal) or item.value is None:
@@ -113,7 +141,9 @@ def call(function: str, *arguments: Expression) -> Call:
             width = arguments[1]
             if not isinstance(width, Literal) or not _is_number(width.value) or width.value <= 0:  # type: ignore[operator]
                 raise InvalidInput(
-                    "the width of BUCKET", "it must be a constant greater than zero", "Write BUCKET(age, 10)."
+                    "the width of BUCKET",
+                    "it must be a constant greater than zero",
+                    "Write BUCKET(age, 10).",
                 )
         case "substr":
             _whole("the start of SUBSTR", arguments[1], 1, 2**31)
@@ -131,7 +161,9 @@ def call(function: str, *arguments: Expression) -> Call:
             _one_of("the type of CAST", arguments[0], CASTS)
         case "clamp":
             if not all(isinstance(end, Literal) and end.value is not None for end in arguments[1:]):
-                raise InvalidInput("the ends of CLAMP", "both must be constants", "Write CLAMP(cost, 0, 5000).")
+                raise InvalidInput(
+                    "the ends of CLAMP", "both must be constants", "Write CLAMP(cost, 0, 5000)."
+                )
         case _:
             pass
     return Call(function, arguments)
@@ -152,12 +184,16 @@ def _is_number(value: Value) -> bool:
 def _whole(what: str, argument: Expression, least: int, most: int) -> None:
     value = argument.value if isinstance(argument, Literal) else None
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidInput(what, f"it must be a whole constant from {least} to {most}", "Write the number itself.")
+        raise InvalidInput(
+            what, f"it must be a whole constant from {least} to {most}", "Write the number itself."
+        )
 
 
 def _one_of(what: str, argument: Expression, words: tuple[str, ...]) -> None:
     if not isinstance(argument, Literal) or argument.value not in words:
-        raise InvalidInput(what, "it must be one of " + ", ".join(words), f"Write '{words[0]}', for example.")
+        raise InvalidInput(
+            what, "it must be one of " + ", ".join(words), f"Write '{words[0]}', for example."
+        )
 
 
 def _width(argument: Expression) -> Literal:
@@ -210,9 +246,13 @@ def nullif(x: Expression, y: Expression) -> Case:
 def concatenated(parts: Sequence[Expression]) -> Expression:
     """CONCAT: all parts joined, a missing one being empty."""
     if not parts:
-        raise InvalidInput("CONCAT of nothing", "it takes at least one text", "Write CONCAT(city, ', ', ward).")
+        raise InvalidInput(
+            "CONCAT of nothing", "it takes at least one text", "Write CONCAT(city, ', ', ward)."
+        )
     filled = [
-        part if isinstance(part, Literal) and part.value is not None else call("coalesce", part, Literal(""))
+        part
+        if isinstance(part, Literal) and part.value is not None
+        else call("coalesce", part, Literal(""))
         for part in parts
     ]
     return reduce(lambda left, right: call("||", left, right), filled)
@@ -223,7 +263,9 @@ def if_else(condition: Expression, yes: Expression, no: Expression = _NULL) -> C
     return Case(((condition, yes),), no)
 
 
-def matched(x: Expression, branches: Iterable[tuple[Expression, Expression]], otherwise: Expression = _NULL) -> Case:
+def matched(
+    x: Expression, branches: Iterable[tuple[Expression, Expression]], otherwise: Expression = _NULL
+) -> Case:
     """CASE x WHEN ... THEN ... END."""
     return Case(tuple((call("=", x, value), result) for value, result in branches), otherwise)
 
@@ -260,14 +302,22 @@ def frame(rows: object) -> tuple[int | None, int | None] | None:
     if rows is None or rows == (None, 0):
         return None
     ends = list(rows) if isinstance(rows, tuple) else []
-    if len(ends) != 2 or not all(end is None or (isinstance(end, int) and not isinstance(end, bool)) for end in ends):
+    if len(ends) != 2 or not all(
+        end is None or (isinstance(end, int) and not isinstance(end, bool)) for end in ends
+    ):
         rule = "the rows of a window are two whole numbers: the first and the last one, counted from the row itself"
-        raise InvalidInput(f"rows={show(rows)}", rule, "Write rows=(-2, 0) for two rows before and this one.")
+        raise InvalidInput(
+            f"rows={show(rows)}", rule, "Write rows=(-2, 0) for two rows before and this one."
+        )
     return ends[0], ends[1]
 
 
 def check_name(name: object) -> str:
     """A name of a table, a column or an output; refuses one that cannot be shown."""
     if not isinstance(name, str) or not name or len(name) > 200 or not name.isprintable():
-        raise InvalidInput(show(name), "a name has 1 to 200 printable characters", "Choose another name, such as n.")
+        raise InvalidInput(
+            show(name),
+            "a name has 1 to 200 printable characters",
+            "Choose another name, such as n.",
+        )
     return name

@@ -52,7 +52,9 @@ def _columns(value: Expression | Aggregate) -> Iterable[str]:
         yield from _columns(child)
 
 
-def distinct_names(given: Sequence[str | None], values: Sequence[Expression | Aggregate]) -> tuple[str, ...]:
+def distinct_names(
+    given: Sequence[str | None], values: Sequence[Expression | Aggregate]
+) -> tuple[str, ...]:
     """The given names where there are any, else default ones, made distinct by _2, _3 (upper and lower case are one)."""
     taken = {name.casefold() for name in given if name is not None}
     counts: dict[str, int] = {}

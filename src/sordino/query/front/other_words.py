@@ -22,7 +22,10 @@ _SHIFTS = (
     "Compare with a date itself, such as DATE '2024-01-31'; DATE_DIFF counts the days between two.",
 )
 _BUCKETS = "it is not part of the supported SQL", "Write BUCKET(age, 10) for groups of width 10."
-_QUANTILES = "quantiles are written QUANTILE(x, level)", "Write QUANTILE(cost, 0.5), or MEDIAN(cost)."
+_QUANTILES = (
+    "quantiles are written QUANTILE(x, level)",
+    "Write QUANTILE(cost, 0.5), or MEDIAN(cost).",
+)
 _REGEX = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 
 
@@ -32,19 +35,41 @@ def _called(name: str, example: str) -> Reason:
 
 CALLS: Mapping[str, Reason] = {
     **dict.fromkeys(
-        ("STRFTIME", "DATE_FORMAT", "TO_CHAR", "FORMAT_DATE", "FORMAT_DATETIME", "FORMAT_TIMESTAMP"), _DATE_TEXTS
+        (
+            "STRFTIME",
+            "DATE_FORMAT",
+            "TO_CHAR",
+            "FORMAT_DATE",
+            "FORMAT_DATETIME",
+            "FORMAT_TIMESTAMP",
+        ),
+        _DATE_TEXTS,
     ),
-    **dict.fromkeys(("TO_DATE", "TO_TIMESTAMP", "STRPTIME", "PARSE_DATE", "STR_TO_DATE"), _TEXT_DATES),
+    **dict.fromkeys(
+        ("TO_DATE", "TO_TIMESTAMP", "STRPTIME", "PARSE_DATE", "STR_TO_DATE"), _TEXT_DATES
+    ),
     **dict.fromkeys(("DATE_ADD", "DATEADD", "DATE_SUB", "DATESUB", "ADD_MONTHS"), _SHIFTS),
     **dict.fromkeys(("WIDTH_BUCKET", "NTILE", "CUT", "BIN"), _BUCKETS),
     **dict.fromkeys(
-        ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "APPROX_QUANTILE", "APPROX_QUANTILES"), _QUANTILES
+        (
+            "PERCENTILE",
+            "PERCENTILE_APPROX",
+            "APPROX_PERCENTILE",
+            "APPROX_QUANTILE",
+            "APPROX_QUANTILES",
+        ),
+        _QUANTILES,
     ),
-    **dict.fromkeys(("REGEXP_LIKE", "REGEXP_MATCHES", "REGEXP_CONTAINS", "CONTAINS", "STARTS_WITH"), _REGEX),
+    **dict.fromkeys(
+        ("REGEXP_LIKE", "REGEXP_MATCHES", "REGEXP_CONTAINS", "CONTAINS", "STARTS_WITH"), _REGEX
+    ),
     **dict.fromkeys(("AVERAGE", "MEAN_VALUE"), _called("AVG", "AVG(cost)")),
     **dict.fromkeys(("STD", "STDEV"), _called("STDDEV", "STDDEV(cost)")),
     "VAR": _called("VARIANCE", "VARIANCE(cost)"),
-    **dict.fromkeys(("COUNT_DISTINCT", "NUNIQUE", "UNIQ"), _called("COUNT(DISTINCT ...)", "COUNT(DISTINCT patient_id)")),
+    **dict.fromkeys(
+        ("COUNT_DISTINCT", "NUNIQUE", "UNIQ"),
+        _called("COUNT(DISTINCT ...)", "COUNT(DISTINCT patient_id)"),
+    ),
     "ISNULL": _called("COALESCE", "COALESCE(x, 0)"),
 }
 """Functions by name, in capitals. They are refused only where no aggregate of that name is registered."""
@@ -55,11 +80,25 @@ _DECLARED = (
 )
 FIRST_WORDS: Mapping[str, Reason] = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA"), _DECLARED),
-    "EXPLAIN": ("it asks nothing of the rows", "`sordino preview`, or session.preview(...), explains a question for free."),
+    "EXPLAIN": (
+        "it asks nothing of the rows",
+        "`sordino preview`, or session.preview(...), explains a question for free.",
+    ),
 }
 """What a text may begin with that is no question."""
 
-_KEYWORDS = "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "BETWEEN", "DISTINCT"
+_KEYWORDS = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "JOIN",
+    "BETWEEN",
+    "DISTINCT",
+)
 
 
 def nearest_function(name: str, known: Sequence[str]) -> str:

@@ -51,12 +51,18 @@ class Answered:
         """The output that a name or an expression means; refuses one that means two."""
         by_value = self._by_value.get(shape(value), ())
         by_name = (
-            self._by_name.get(value.name.casefold()) if isinstance(value, Column) and value.table in {None, OUTPUT} else None
+            self._by_name.get(value.name.casefold())
+            if isinstance(value, Column) and value.table in {None, OUTPUT}
+            else None
         )
         if isinstance(value, Column) and value.table == OUTPUT:
             return by_name
         if by_value and by_name is not None and by_name not in by_value:
-            raise InvalidInput(by_name, "it names both a column and another output", "Give the output another name with AS.")
+            raise InvalidInput(
+                by_name,
+                "it names both a column and another output",
+                "Give the output another name with AS.",
+            )
         return by_name or (by_value[0] if by_value else None)
 
     def require(self, value: Expression | Aggregate) -> str:
@@ -77,7 +83,9 @@ class Answered:
             case Call(function, arguments):
                 return Call(function, tuple(map(self.condition, arguments)))
             case Case(branches, otherwise):
-                pairs = tuple((self.condition(test), self.condition(result)) for test, result in branches)
+                pairs = tuple(
+                    (self.condition(test), self.condition(result)) for test, result in branches
+                )
                 return Case(pairs, self.condition(otherwise))
             case _:
                 raise self.missing(value)
@@ -86,6 +94,14 @@ class Answered:
         """The error for something that is not among the outputs."""
         what = default_name(value)
         close = difflib.get_close_matches(what, self.names, 1)
-        hint = f"Did you mean {close[0]}?" if close else "Add it to SELECT; the outputs are " + ", ".join(self.names) + "."
-        error = InvalidInput(what, "HAVING and ORDER BY see the noisy answer, so they can name its columns only", hint)
+        hint = (
+            f"Did you mean {close[0]}?"
+            if close
+            else "Add it to SELECT; the outputs are " + ", ".join(self.names) + "."
+        )
+        error = InvalidInput(
+            what,
+            "HAVING and ORDER BY see the noisy answer, so they can name its columns only",
+            hint,
+        )
         return error.about(word=what, instead=close[0] if close else "")

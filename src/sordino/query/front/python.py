@@ -15,7 +15,15 @@ from sordino.query.front import calls
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import Answered
 from sordino.query.front.shapes import check_query, check_size, expect_few_tables, shape
-from sordino.query.front.terms import ColumnLike, Measure, Over, Term, condition_tree, over_tree, term_tree
+from sordino.query.front.terms import (
+    ColumnLike,
+    Measure,
+    Over,
+    Term,
+    condition_tree,
+    over_tree,
+    term_tree,
+)
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import (
     Aggregate,
@@ -129,20 +137,35 @@ class Question:
         """
         if how not in {"inner", "left"}:
             raise InvalidInput(
-                f"how={show(how)}", "a join is inner or left", "Write how='left' to keep rows that find nothing."
+                f"how={show(how)}",
+                "a join is inner or left",
+                "Write how='left' to keep rows that find nothing.",
             )
         if isinstance(table, Question):
-            right: Table | Subquery = Subquery(table.rows, calls.check_name(name or table._names[0]))
+            right: Table | Subquery = Subquery(
+                table.rows, calls.check_name(name or table._names[0])
+            )
         else:
             right = Table(calls.check_name(table), None if name is None else calls.check_name(name))
         if right.name.casefold() in {known.casefold() for known in self._names}:
             rule = "it is part of the question already"
-            raise InvalidInput(right.name, rule, "Join every table once, or give it another name: join(..., name='b').")
-        pairs = on if isinstance(on, Mapping) else {name: name for name in ([on] if isinstance(on, str) else on)}
+            raise InvalidInput(
+                right.name,
+                rule,
+                "Join every table once, or give it another name: join(..., name='b').",
+            )
+        pairs = (
+            on
+            if isinstance(on, Mapping)
+            else {name: name for name in ([on] if isinstance(on, str) else on)}
+        )
         if not pairs:
-            raise InvalidInput("on=[]", "tables are joined by equal columns", "Write join('wards', on='ward').")
+            raise InvalidInput(
+                "on=[]", "tables are joined by equal columns", "Write join('wards', on='ward')."
+            )
         found = tuple(
-            (Column(calls.check_name(ours)), Column(calls.check_name(theirs), right.name)) for ours, theirs in pairs.items()
+            (Column(calls.check_name(ours)), Column(calls.check_name(theirs), right.name))
+            for ours, theirs in pairs.items()
         )
         return replace(self, source=Join(self.source, right, found, how))
 
@@ -157,9 +180,15 @@ class Question:
         if self.keys or self.measures or self.filters or self.orders or self.rows_shown is not None:
             rule = "only rows can stand in another question, before group_by and agg"
             raise InvalidInput(
-                "a question with aggregates", rule, "Use per_person(...) for aggregates of one person's rows."
+                "a question with aggregates",
+                rule,
+                "Use per_person(...) for aggregates of one person's rows.",
             )
-        if isinstance(self.source, Subquery) and isinstance(self.source.rows, Rows) and not self.conditions:
+        if (
+            isinstance(self.source, Subquery)
+            and isinstance(self.source.rows, Rows)
+            and not self.conditions
+        ):
             return self.source.rows
         return Rows(self.source, where=self._where, every=True)
 
@@ -169,13 +198,19 @@ class Question:
 
     def select(self, *columns: ColumnLike, **named: ColumnLike) -> Question:
         """Rows with these columns only; named ones may be computed."""
-        given = [(None, term_tree(column)) for column in columns] + [(name, term_tree(term)) for name, term in named.items()]
+        given = [(None, term_tree(column)) for column in columns] + [
+            (name, term_tree(term)) for name, term in named.items()
+        ]
         values = [value for _, value in given]
-        names = distinct_names([None if name is None else calls.check_name(name) for name, _ in given], values)
+        names = distinct_names(
+            [None if name is None else calls.check_name(name) for name, _ in given], values
+        )
         items = tuple(Output(name, value) for name, value in zip(names, values, strict=True))
         return self._step(self._names[0], Rows(self.source, items, self._where))
 
-    def per_person(self, *keys: ColumnLike, person: str | None = None, **items: Measure | Term) -> Question:
+    def per_person(
+        self, *keys: ColumnLike, person: str | None = None, **items: Measure | Term
+    ) -> Question:
         """One row for each person, and each value of the keys if there are any: aggregates of that person's own rows.
 
         `person` is the column that names the person, if the session does not know it.
@@ -183,9 +218,14 @@ class Question:
         who = Column(calls.check_name(person or self._person()))
         groups = [term_tree(key) for key in keys]
         names = distinct_names([None] * len(groups), groups)
-        shown = [Output(who.name, who), *(Output(name, key) for name, key in zip(names, groups, strict=True))]
+        shown = [
+            Output(who.name, who),
+            *(Output(name, key) for name, key in zip(names, groups, strict=True)),
+        ]
         shown += [Output(calls.check_name(name), _own(name, item)) for name, item in items.items()]
-        return self._step("per_person", Rows(self.source, tuple(shown), self._where, (who, *groups)))
+        return self._step(
+            "per_person", Rows(self.source, tuple(shown), self._where, (who, *groups))
+        )
 
     def window(
         self,
@@ -204,10 +244,15 @@ class Question:
         who = Column(calls.check_name(person or self._person()))
         more = [by] if isinstance(by, str | Term) else by
         names = [order_by] if isinstance(order_by, str) else order_by
-        order = tuple((Column(calls.check_name(name.removeprefix("-"))), name.startswith("-")) for name in names)
+        order = tuple(
+            (Column(calls.check_name(name.removeprefix("-"))), name.startswith("-"))
+            for name in names
+        )
         partition = (who, *(term_tree(one) for one in more))
         shown = tuple(
-            Output(calls.check_name(name), over_tree(name, item, partition, order, calls.frame(rows)))
+            Output(
+                calls.check_name(name), over_tree(name, item, partition, order, calls.frame(rows))
+            )
             for name, item in items.items()
         )
         return self._step(self._names[0], Rows(self.source, shown, self._where, every=True))
@@ -221,32 +266,51 @@ class Question:
         return self._step(self._names[0], replace(self.rows, distinct=True))
 
     def _person(self) -> str:
-        found = None if self.session is None else self.session.person_of(self._names[0], self.source)
+        found = (
+            None if self.session is None else self.session.person_of(self._names[0], self.source)
+        )
         if found is None:
             rule = "the column that names the person is not known here"
-            raise InvalidInput("per_person()", rule, "Write per_person(person='patient_id', visits=so.count()).")
+            raise InvalidInput(
+                "per_person()", rule, "Write per_person(person='patient_id', visits=so.count())."
+            )
         return found
 
     def group_by(self, *keys: ColumnLike, **named: ColumnLike) -> Question:
         """One row of the answer for every value of the keys; named keys head their columns by that name."""
         plain = tuple((None, term_tree(key)) for key in keys)
-        return replace(self, keys=(*self.keys, *plain, *((name, term_tree(key)) for name, key in named.items())))
+        return replace(
+            self,
+            keys=(*self.keys, *plain, *((name, term_tree(key)) for name, key in named.items())),
+        )
 
     def agg(self, **measures: Measure) -> Question:
         """Aggregates, each under its name."""
         for name, measure in measures.items():
             if not isinstance(measure, Measure):
                 raise InvalidInput(
-                    f"{name}={show(measure)}", "agg takes aggregates", "Write agg(n=count(), cost=mean('cost'))."
+                    f"{name}={show(measure)}",
+                    "agg takes aggregates",
+                    "Write agg(n=count(), cost=mean('cost')).",
                 )
-        return replace(self, measures=(*self.measures, *((name, measure.tree) for name, measure in measures.items())))
+        return replace(
+            self,
+            measures=(
+                *self.measures,
+                *((name, measure.tree) for name, measure in measures.items()),
+            ),
+        )
 
     def having(self, *conditions: ColumnLike) -> Question:
         """Only rows of the noisy answer that satisfy the conditions, on its columns."""
         for condition in conditions:
             if not isinstance(condition, str | Term):
-                raise InvalidInput(show(condition), "a condition belongs here", "Write 'n > 5' or col('n') > 5.")
-        new = tuple(condition.tree if isinstance(condition, Term) else condition for condition in conditions)
+                raise InvalidInput(
+                    show(condition), "a condition belongs here", "Write 'n > 5' or col('n') > 5."
+                )
+        new = tuple(
+            condition.tree if isinstance(condition, Term) else condition for condition in conditions
+        )
         return replace(self, filters=(*self.filters, *new))
 
     def order_by(self, *names: str) -> Question:
@@ -254,7 +318,9 @@ class Question:
         for name in names:
             if not isinstance(name, str):
                 raise InvalidInput(
-                    show(name), "the order is given by names of the answer's columns", "Write order_by('-n', 'ward')."
+                    show(name),
+                    "the order is given by names of the answer's columns",
+                    "Write order_by('-n', 'ward').",
                 )
         return replace(self, orders=(*self.orders, *names))
 
@@ -262,7 +328,11 @@ class Question:
         """Only this many rows of the noisy answer, after skipping some."""
         for name, value in (("rows", rows), ("offset", offset)):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**18:
-                raise InvalidInput(f"{name}={show(value)}", "it must be a whole number, not negative", "Write limit(10).")
+                raise InvalidInput(
+                    f"{name}={show(value)}",
+                    "it must be a whole number, not negative",
+                    "Write limit(10).",
+                )
         return replace(self, rows_shown=rows, skipped=offset)
 
     @property
@@ -270,7 +340,9 @@ class Question:
         """The query tree; refuses a question that is not complete."""
         if not self.measures:
             raise InvalidInput(
-                f"a question about {self._names[0]} without aggregates", "rows are never shown", "Add agg(n=count())."
+                f"a question about {self._names[0]} without aggregates",
+                "rows are never shown",
+                "Add agg(n=count()).",
             )
         self._check_outputs()
         keys: dict[object, Expression] = {}
@@ -283,7 +355,9 @@ class Question:
             outputs=outputs,
             where=self._where,
             keys=tuple(keys.values()),
-            having=calls.all_of(*(self._filter(each, answered) for each in self.filters)) if self.filters else None,
+            having=calls.all_of(*(self._filter(each, answered) for each in self.filters))
+            if self.filters
+            else None,
             order=self._ordering(answered),
             limit=self.rows_shown,
             offset=self.skipped,
@@ -304,7 +378,9 @@ class Question:
     def _asker(self) -> Asks:
         if self.session is None:
             raise InvalidInput(
-                f"a question about {self._names[0]}", "no session can run it", "Begin with session.table('visits')."
+                f"a question about {self._names[0]}",
+                "no session can run it",
+                "Begin with session.table('visits').",
             )
         return self.session
 
@@ -313,7 +389,9 @@ class Question:
         taken: set[str] = set()
         for name in (name for name, _ in (*self.keys, *self.measures) if name is not None):
             if calls.check_name(name).casefold() in taken:
-                raise InvalidInput(name, "the name is given twice", "Give every output its own name.")
+                raise InvalidInput(
+                    name, "the name is given twice", "Give every output its own name."
+                )
             taken.add(name.casefold())
 
     def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
@@ -334,7 +412,9 @@ class Question:
         orders: dict[str, Order] = {}
         for name in self.orders:
             found = answered.require(Column(name.removeprefix("-")))
-            orders.setdefault(found, Order(found, name.startswith("-")))  # ordering twice by one output changes nothing
+            orders.setdefault(
+                found, Order(found, name.startswith("-"))
+            )  # ordering twice by one output changes nothing
         return tuple(orders.values())
 
 
@@ -342,4 +422,8 @@ def _own(name: str, item: object) -> Expression:
     """An item of per_person: an aggregate, or an expression of aggregates."""
     if isinstance(item, Measure | Term):
         return item.tree
-    raise InvalidInput(f"{name}={show(item)}", "per_person takes aggregates", "Write per_person(visits=so.count()).")
+    raise InvalidInput(
+        f"{name}={show(item)}",
+        "per_person takes aggregates",
+        "Write per_person(visits=so.count()).",
+    )

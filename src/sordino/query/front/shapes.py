@@ -65,9 +65,19 @@ def within(source: Source | Rows | UnionAll) -> tuple[Expression, ...]:
             return within(rows)
         case Join(left, right, on, _, condition):
             pairs = tuple(column for pair in on for column in pair)
-            return (*within(left), *within(right), *pairs, *([] if condition is None else [condition]))
+            return (
+                *within(left),
+                *within(right),
+                *pairs,
+                *([] if condition is None else [condition]),
+            )
         case Rows():
-            parts = [*(item.value for item in source.items), *(source.keys or ()), source.where, source.having]
+            parts = [
+                *(item.value for item in source.items),
+                *(source.keys or ()),
+                source.where,
+                source.having,
+            ]
             return (*within(source.source), *(part for part in parts if part is not None))
         case UnionAll(parts):
             return tuple(one for part in parts for one in within(part))
@@ -80,7 +90,9 @@ def expect_few_tables(source: Source | Rows | UnionAll) -> None:
     """
     if _tables(source) > MOST_TABLES:
         rule = f"a question may look at {MOST_TABLES} tables, those of subqueries included"
-        raise InvalidInput("a question about very many tables", rule, "Ask several smaller questions.")
+        raise InvalidInput(
+            "a question about very many tables", rule, "Ask several smaller questions."
+        )
 
 
 def _tables(source: Source | Rows | UnionAll) -> int:
@@ -119,7 +131,10 @@ def check_size(nodes: Iterable[Expression]) -> None:
             stack.extend(missing)
             continue
         sizes = [measured[id(part)] for part in parts]
-        size, depth = 1 + sum(nodes for nodes, _ in sizes), 1 + max((depth for _, depth in sizes), default=0)
+        size, depth = (
+            1 + sum(nodes for nodes, _ in sizes),
+            1 + max((depth for _, depth in sizes), default=0),
+        )
         measured[id(stack.pop())] = size, depth
     if any(measured[id(root)][1] > DEEPEST for root in roots):
         raise InvalidInput(
@@ -137,7 +152,13 @@ def check_size(nodes: Iterable[Expression]) -> None:
 
 def check_query(query: Query) -> None:
     """Refuse a question whose expressions are too large together."""
-    parts = [*(output.value for output in query.outputs), *query.keys, query.where, query.having, *within(query.source)]
+    parts = [
+        *(output.value for output in query.outputs),
+        *query.keys,
+        query.where,
+        query.having,
+        *within(query.source),
+    ]
     check_size(part for part in parts if part is not None)
 
 

@@ -48,7 +48,8 @@ def parse(text: str) -> Query:
         start = words.tokens[0].text if words.tokens else "an empty text"
         example = slip([start]) or "Write SELECT COUNT(*) FROM visits, for example."
         raise UnsupportedSQL(
-            shortened(start), *FIRST_WORDS.get(start.upper(), ("a question must begin with SELECT", example))
+            shortened(start),
+            *FIRST_WORDS.get(start.upper(), ("a question must begin with SELECT", example)),
         )
     return _select(text, _parsed(words))
 
@@ -71,12 +72,16 @@ def _named_scope(text: str, tables: tuple[str, ...]) -> Scope:
 def _condition(text: str) -> exp.Expression:
     words = read_words(text)
     if not words.tokens:
-        raise UnsupportedSQL("an empty text", "a condition is missing", "Write age >= 65, for example.")
+        raise UnsupportedSQL(
+            "an empty text", "a condition is missing", "Write age >= 65, for example."
+        )
     # The parser reads whole statements only. A clause that the condition would add is refused below.
     prefix = "SELECT * FROM t WHERE "
     select = _parsed(words, tuple(read_words(prefix).tokens))
     if set(_present(select)) != {"expressions", "from_", "where"}:
-        raise UnsupportedSQL(shortened(text), "only a condition can stand here", "Write age >= 65, for example.")
+        raise UnsupportedSQL(
+            shortened(text), "only a condition can stand here", "Write age >= 65, for example."
+        )
     condition: exp.Expression = select.args["where"].this
     return condition
 
@@ -93,20 +98,31 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
             raise UnsupportedSQL(shortened(words.text), rule, hint) from error
         raise _syntax_error(words, error) from error
     except RecursionError as error:
-        raise UnsupportedSQL(shortened(words.text), "it is nested too deep", "Ask several smaller questions.") from error
-    except Exception as error:  # a parser of 10,000 lines may fail in any way on hostile text; none may escape
         raise UnsupportedSQL(
-            shortened(words.text), "it is not understood", "`sordino docs sql` shows what is supported."
+            shortened(words.text), "it is nested too deep", "Ask several smaller questions."
+        ) from error
+    except (
+        Exception
+    ) as error:  # a parser of 10,000 lines may fail in any way on hostile text; none may escape
+        raise UnsupportedSQL(
+            shortened(words.text),
+            "it is not understood",
+            "`sordino docs sql` shows what is supported.",
         ) from error
     if len(trees) == 1 and isinstance(trees[0], exp.SetOperation):
         raise UnsupportedSQL(shortened(words.text), *COMBINED)
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
         raise UnsupportedSQL(
-            shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly.", Code.SUBQUERY
+            shortened(words.text),
+            "exactly one SELECT can be asked",
+            "Ask about a declared table directly.",
+            Code.SUBQUERY,
         )
     for name in trees[0].find_all(exp.Identifier):
         if re.fullmatch(r"\w+", name.this):
-            name.set("quoted", False)  # words were made names by quoting them (sql_tokens.py); messages show them as written
+            name.set(
+                "quoted", False
+            )  # words were made names by quoting them (sql_tokens.py); messages show them as written
     return trees[0]
 
 
@@ -114,15 +130,24 @@ def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
     told = error.errors[0] if error.errors else {}
     fragment = str(told.get("highlight") or "")
     line, column = told.get("line"), told.get("col")
-    near = f"{shortened(fragment)} near line {line}, column {column}" if fragment and line else shortened(words.text)
+    near = (
+        f"{shortened(fragment)} near line {line}, column {column}"
+        if fragment and line
+        else shortened(words.text)
+    )
     meant = slip([token.text for token in words.tokens])
     refused = UnsupportedSQL(
         near,
         "the SQL is not understood from here on",
-        meant or "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
+        meant
+        or "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
         Code.SYNTAX,
     )
-    begin = words.text.rfind(fragment, 0, _offset(words.text, line, column)) if fragment and line and column else -1
+    begin = (
+        words.text.rfind(fragment, 0, _offset(words.text, line, column))
+        if fragment and line and column
+        else -1
+    )
     return refused.about(place=(begin, begin + len(fragment))) if begin >= 0 else refused
 
 
@@ -132,13 +157,25 @@ def _offset(text: str, line: int, column: int) -> int:
 
 
 def _present(node: exp.Expression) -> list[str]:
-    return [name for name, value in node.args.items() if value not in (None, False, "") and value != []]
+    return [
+        name for name, value in node.args.items() if value not in (None, False, "") and value != []
+    ]
 
 
 def _select(text: str, select: exp.Select) -> Query:
     if select.args.get("distinct") is not None:
         raise UnsupportedSQL("SELECT DISTINCT", *_DISTINCT)
-    clauses = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+    clauses = (
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "offset",
+    )
     arguments(text, select, "with_", *clauses)
     scope, source = read_from(text, select, with_tables(text, select, {}))
     reader = scope.reader
@@ -170,7 +207,11 @@ def _select(text: str, select: exp.Select) -> Query:
 
 
 def _keys(
-    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
+    text: str,
+    select: exp.Select,
+    reader: Reader,
+    names: tuple[str, ...],
+    values: tuple[Expression | Aggregate, ...],
 ) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None]:
     """The expressions of GROUP BY, which may name them by place or by output; and its sets, if it has CUBE or the like."""
     group = select.args.get("group")
@@ -178,7 +219,9 @@ def _keys(
         return (), None
     arguments(text, group, "expressions")
     if not group.expressions:
-        raise UnsupportedSQL("GROUP BY", "it names nothing to group by", "Write GROUP BY ward, or drop it.")
+        raise UnsupportedSQL(
+            "GROUP BY", "it names nothing to group by", "Write GROUP BY ward, or drop it."
+        )
     keys: dict[object, Expression] = {}
 
     def place_of(node: exp.Expression) -> int:
@@ -187,10 +230,21 @@ def _keys(
             key = values[place_in_select]
         else:
             key = reader.expression(node)
-            if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
+            if (
+                isinstance(key, Column)
+                and key.table is None
+                and (name := one_of(key.name, names)) is not None
+            ):
                 key = _aliased(text, node, key, values[names.index(name)])
         if aggregates_in(key):
-            raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
+            raise refusal(
+                text,
+                node,
+                (
+                    "an aggregate cannot be a key",
+                    "Group by columns; filter aggregates with HAVING.",
+                ),
+            )
         keys.setdefault(shape(key), key)
         return list(keys).index(shape(key))
 
@@ -199,23 +253,41 @@ def _keys(
         return tuple(keys.values()), None
     if math.prod(map(len, elements)) > _MOST_SETS:
         rule = f"GROUP BY may have at most {_MOST_SETS:,} sets of keys"
-        raise refusal(text, group, (rule, "Use fewer columns in CUBE, or list the sets: GROUPING SETS ((a, b), (a))."))
-    found = (tuple(sorted({key for part in parts for key in part})) for parts in itertools.product(*elements))
+        raise refusal(
+            text,
+            group,
+            (rule, "Use fewer columns in CUBE, or list the sets: GROUPING SETS ((a, b), (a))."),
+        )
+    found = (
+        tuple(sorted({key for part in parts for key in part}))
+        for parts in itertools.product(*elements)
+    )
     return tuple(keys.values()), tuple(dict.fromkeys(found))
 
 
-def _element(text: str, node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> list[tuple[int, ...]]:
+def _element(
+    text: str, node: exp.Expression, place_of: Callable[[exp.Expression], int]
+) -> list[tuple[int, ...]]:
     """The sets of keys that one element of GROUP BY stands for."""
     match node:
         case exp.Cube():
             parts = [_places(part, place_of) for part in node.expressions]
             if len(parts) > _MOST_CUBE:
-                raise refusal(text, node, (f"CUBE takes at most {_MOST_CUBE} columns", "List the sets that you need."))
+                raise refusal(
+                    text,
+                    node,
+                    (f"CUBE takes at most {_MOST_CUBE} columns", "List the sets that you need."),
+                )
             chosen = (itertools.combinations(parts, size) for size in range(len(parts), -1, -1))
-            return [tuple(key for part in some for key in part) for sizes in chosen for some in sizes]
+            return [
+                tuple(key for part in some for key in part) for sizes in chosen for some in sizes
+            ]
         case exp.Rollup():
             parts = [_places(part, place_of) for part in node.expressions]
-            return [tuple(key for part in parts[:size] for key in part) for size in range(len(parts), -1, -1)]
+            return [
+                tuple(key for part in parts[:size] for key in part)
+                for size in range(len(parts), -1, -1)
+            ]
         case exp.GroupingSets():
             return [part for one in node.expressions for part in
                     (_element(text, one, place_of) if isinstance(one, _SETS) else [_places(one, place_of)])]  # fmt: skip
@@ -233,7 +305,9 @@ def _places(node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> 
             return (place_of(node),)
 
 
-def _aliased(text: str, node: exp.Expression, column: Column, value: Expression | Aggregate) -> Expression | Aggregate:
+def _aliased(
+    text: str, node: exp.Expression, column: Column, value: Expression | Aggregate
+) -> Expression | Aggregate:
     """The output of that name; refused if its expression has a column of that name, too, for then the word means both."""
     if shape(value) == shape(column):
         return column
@@ -241,7 +315,14 @@ def _aliased(text: str, node: exp.Expression, column: Column, value: Expression 
     while level:
         if any(shape(part) == shape(column) for part in level if isinstance(part, Column)):
             rule = f"{shortened(column.name)} is both a column and the name of another output"
-            raise refusal(text, node, (rule, "Write GROUP BY with the whole expression or its place, such as GROUP BY 1."))
+            raise refusal(
+                text,
+                node,
+                (
+                    rule,
+                    "Write GROUP BY with the whole expression or its place, such as GROUP BY 1.",
+                ),
+            )
         level = [child for part in level for child in children(part)]
     return value
 
@@ -272,7 +353,9 @@ def _outputs(
             )
     if not any(map(aggregates_in, values)):
         raise UnsupportedSQL(
-            shortened(text), "a question must ask for an aggregate, as rows are never shown", "Add COUNT(*) to SELECT."
+            shortened(text),
+            "a question must ask for an aggregate, as rows are never shown",
+            "Add COUNT(*) to SELECT.",
         )
     return tuple(outputs)
 
@@ -289,7 +372,9 @@ def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -
     try:
         return answered.condition(condition)
     except InvalidInput as error:
-        raise UnsupportedSQL(f"{error.value} in {refusal(text, node, ('', '')).value}", error.rule, error.hint) from error
+        raise UnsupportedSQL(
+            f"{error.value} in {refusal(text, node, ('', '')).value}", error.rule, error.hint
+        ) from error
 
 
 def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) -> tuple[Order, ...]:
@@ -300,7 +385,11 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
     orders: list[Order] = []
     for node in order.expressions:
         if type(node) is not exp.Ordered:
-            raise refusal(text, node, ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."))
+            raise refusal(
+                text,
+                node,
+                ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."),
+            )
         arguments(text, node, "this", "desc")
         place_in_select = ordinal(text, node.this, len(answered.outputs))
         if place_in_select is not None:
@@ -312,7 +401,9 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
                 raise
             except InvalidInput as error:
                 raise refusal(text, node.this, (error.rule, error.hint)) from error
-        if name not in [known.output for known in orders]:  # a second order by the same output changes nothing
+        if name not in [
+            known.output for known in orders
+        ]:  # a second order by the same output changes nothing
             orders.append(Order(name, bool(node.args.get("desc"))))
     return tuple(orders)
 
@@ -329,5 +420,7 @@ def _whole(text: str, select: exp.Select, clause: str) -> int | None:
         or not str(words.this).isdigit()
         or len(str(words.this)) > 18
     ):
-        raise refusal(text, words, (f"{clause.upper()} takes a whole number", f"Write {clause.upper()} 10."))
+        raise refusal(
+            text, words, (f"{clause.upper()} takes a whole number", f"Write {clause.upper()} 10.")
+        )
     return int(str(words.this))

@@ -108,7 +108,13 @@ _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.DayOfMonth: "day", exp.DayOfWeek: "dow", exp.DayOfWeekIso: "isodow", exp.DayOfYear: "doy", exp.Hour: "hour",
     exp.Minute: "minute",
 }  # fmt: skip
-_PART_WORDS = {"dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day"}
+_PART_WORDS = {
+    "dayofweek": "dow",
+    "weekday": "dow",
+    "dayofyear": "doy",
+    "weekofyear": "week",
+    "dayofmonth": "day",
+}
 
 
 def _inside(node: exp.Expression) -> exp.Expression:
@@ -164,7 +170,9 @@ class Reader:
         value = replace(self, nested=nested)._expression(node)
         if found and not is_arithmetic(value):
             rule = "aggregates and constants are combined by + - * / only"
-            raise self._refuse(node, (rule, "Ask for the aggregates, and compute with the answer: it is public."))
+            raise self._refuse(
+                node, (rule, "Ask for the aggregates, and compute with the answer: it is public.")
+            )
         return value
 
     def _checked(self, node: exp.Expression, read: Callable[[], _Read]) -> _Read:
@@ -176,16 +184,24 @@ class Reader:
             raise
         except InvalidInput as error:
             told = refusal(self.text, node, (error.rule, error.hint))
-            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint, error.code) from error
+            raise UnsupportedSQL(
+                f"{error.value} in {told.value}", error.rule, error.hint, error.code
+            ) from error
         except RecursionError as error:  # a = b = c = ... nests without brackets
-            raise refusal(self.text, node, ("it is nested too deep", "Ask several smaller questions.")) from error
+            raise refusal(
+                self.text, node, ("it is nested too deep", "Ask several smaller questions.")
+            ) from error
         return result
 
     def _refuse(self, node: exp.Expression, reason: Reason | None = None) -> UnsupportedSQL:
         reason = reason or HINTS.get(type(node), UNKNOWN)
         if "{0}" in reason[1]:
             named = node.this.sql() if isinstance(node.this, exp.Column) else "x"
-            reason = (reason[0], reason[1].format(shortened(named)), reason[2] if len(reason) == 3 else None)
+            reason = (
+                reason[0],
+                reason[1].format(shortened(named)),
+                reason[2] if len(reason) == 3 else None,
+            )
         return refusal(self.text, node, reason)
 
     def _expression(self, node: exp.Expression | None) -> Expression:
@@ -204,7 +220,9 @@ class Reader:
         if kind in _CALLS:
             name, parts = _CALLS[kind]
             arguments(self.text, node, *parts)
-            return call(name, *(self._expression(part) for name in parts for part in _parts(node, name)))
+            return call(
+                name, *(self._expression(part) for name in parts for part in _parts(node, name))
+            )
         if kind in _DATE_PARTS:
             arguments(self.text, node, "this")
             return call("date_part", Literal(_DATE_PARTS[kind]), self._expression(node.this))
@@ -240,7 +258,9 @@ class Reader:
                 result = call(_CHAINS[type(step)], result, right)
                 continue
             pending.append(right)
-            if not rest or type(rest[-1]) is not type(step):  # collect first: joining one by one would take quadratic time
+            if not rest or type(rest[-1]) is not type(
+                step
+            ):  # collect first: joining one by one would take quadratic time
                 result = call(_LOGIC[type(step)], result, *pending)
                 pending = []
         return result
@@ -264,7 +284,11 @@ class Reader:
             return self._within_group(node, inner)
         if not isinstance(node, exp.Func):
             return None
-        names = [name for name in node.arg_types if any(isinstance(part, exp.Expression) for part in _parts(node, name))]
+        names = [
+            name
+            for name in node.arg_types
+            if any(isinstance(part, exp.Expression) for part in _parts(node, name))
+        ]
         parts = [part for name in names for part in _parts(node, name)]
         distinct = len(parts) == 1 and type(parts[0]) is exp.Distinct
         word = str(node.this) if kind is exp.Anonymous else node.sql_name()
@@ -281,7 +305,10 @@ class Reader:
             arguments(self.text, parts[0])
             parts = []
         elif not parts:
-            rule, hint = f"{found[0].sql[0]} must say what it is of", f"Write {found[0].examples[0].sql}."
+            rule, hint = (
+                f"{found[0].sql[0]} must say what it is of",
+                f"Write {found[0].examples[0].sql}.",
+            )
             raise self._refuse(node, (rule, hint, Code.AGGREGATE))
         return self._of_kind(node, *found, parts, inner)
 
@@ -293,7 +320,9 @@ class Reader:
             raise self._refuse(function, _WINDOW_NAMES)
         name, parts = _WINDOWS[type(function)]
         arguments(self.text, function, *parts)
-        given = [part for key in parts for part in _parts(function, key) if type(part) is not exp.Star]
+        given = [
+            part for key in parts for part in _parts(function, key) if type(part) is not exp.Star
+        ]
         order = node.args.get("order")
         ordered: list[tuple[Expression, bool]] = []
         if order is not None:
@@ -304,7 +333,9 @@ class Reader:
                 ordered.append((inner._expression(one.this), bool(one.args.get("desc"))))
         partition = tuple(inner._expression(one) for one in node.args.get("partition_by") or ())
         frame = self._frame(node.args.get("spec"))
-        return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered), frame)
+        return Window(
+            name, tuple(inner._expression(part) for part in given), partition, tuple(ordered), frame
+        )
 
     def _frame(self, node: exp.Expression | None) -> tuple[int | None, int | None] | None:
         """ROWS BETWEEN ... AND ... in rows from this one on; None for the one that holds without it."""
@@ -312,7 +343,9 @@ class Reader:
             return None
         arguments(self.text, node, "kind", "start", "start_side", "end", "end_side")
         if str(node.args.get("kind")).upper() != "ROWS":
-            raise self._refuse(node, ("a frame counts rows", "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."))
+            raise self._refuse(
+                node, ("a frame counts rows", "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.")
+            )
         first, last = (self._frame_end(node, end) for end in ("start", "end"))
         return None if (first, last) == (None, 0) else (first, last)
 
@@ -323,14 +356,22 @@ class Reader:
         if str(where).upper() == "UNBOUNDED":
             if (side == "PRECEDING") == (end == "start"):
                 return None
-            raise self._refuse(node, ("a frame begins before it ends", "Write ROWS BETWEEN UNBOUNDED PRECEDING AND ..."))
+            raise self._refuse(
+                node,
+                ("a frame begins before it ends", "Write ROWS BETWEEN UNBOUNDED PRECEDING AND ..."),
+            )
         if not isinstance(where, exp.Literal) or not str(where.this).isdigit():
             hint = "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."
             raise self._refuse(node, ("a frame counts whole rows, written out", hint))
         return int(where.this) * (-1 if side == "PRECEDING" else 1)
 
     def _of_kind(
-        self, node: exp.Expression, kind: Kind, level: Fraction | None, parts: list[exp.Expression], inner: Reader
+        self,
+        node: exp.Expression,
+        kind: Kind,
+        level: Fraction | None,
+        parts: list[exp.Expression],
+        inner: Reader,
     ) -> Aggregate:
         """The aggregate of its arguments in order, with its parameter behind them."""
         if kind.parameter is not None and level is None:
@@ -345,7 +386,10 @@ class Reader:
     def _within_group(self, node: exp.Expression, inner: Reader) -> Aggregate:
         arguments(self.text, node, "this", "expression")
         quantile, order = node.this, node.expression
-        if type(quantile) not in {exp.PercentileCont, exp.PercentileDisc} or type(order) is not exp.Order:
+        if (
+            type(quantile) not in {exp.PercentileCont, exp.PercentileDisc}
+            or type(order) is not exp.Order
+        ):
             raise self._refuse(node)
         found = named_in_sql(quantile.sql_name())
         arguments(self.text, quantile, "this")
@@ -355,7 +399,11 @@ class Reader:
         ordered = order.expressions[0]
         if ordered.args.get("desc"):
             raise self._refuse(
-                node, ("quantiles are counted from the smallest value", "Leave DESC out and ask for 1 minus the level.")
+                node,
+                (
+                    "quantiles are counted from the smallest value",
+                    "Leave DESC out and ask for 1 minus the level.",
+                ),
             )
         arguments(self.text, ordered, "this")
         if found is None:
@@ -379,7 +427,9 @@ class Reader:
         arguments(self.text, node, "this", "true", "false")
         no = node.args.get("false")
         yes = self._expression(node.args["true"])
-        return if_else(self._expression(node.this), yes, Literal(None) if no is None else self._expression(no))
+        return if_else(
+            self._expression(node.this), yes, Literal(None) if no is None else self._expression(no)
+        )
 
     def _between(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "low", "high")
@@ -425,12 +475,21 @@ class Reader:
     def _date_diff(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression", "unit")
         if "unit" not in node.args:
-            raise self._refuse(node, ("its unit must be named", "Write DATE_DIFF('day', first, last)."))
-        return call("date_diff", _part(node.args["unit"]), self._expression(node.expression), self._expression(node.this))
+            raise self._refuse(
+                node, ("its unit must be named", "Write DATE_DIFF('day', first, last).")
+            )
+        return call(
+            "date_diff",
+            _part(node.args["unit"]),
+            self._expression(node.expression),
+            self._expression(node.this),
+        )
 
     def _left(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
-        return call("substr", self._expression(node.this), Literal(1), self._expression(node.expression))
+        return call(
+            "substr", self._expression(node.this), Literal(1), self._expression(node.expression)
+        )
 
     def _extract(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
@@ -440,7 +499,13 @@ class Reader:
         arguments(self.text, node, "this", "unit")
         cut, unit = node.this, node.args["unit"].name.lower()
         if type(cut) is exp.Literal and cut.name.lower() in DATE_UNITS:
-            raise self._refuse(node, ("the unit comes first", f"Write DATE_TRUNC('{cut.name.lower()}', {shortened(unit)})."))
+            raise self._refuse(
+                node,
+                (
+                    "the unit comes first",
+                    f"Write DATE_TRUNC('{cut.name.lower()}', {shortened(unit)}).",
+                ),
+            )
         return call("date_trunc", _part(node.args["unit"]), self._expression(node.this))
 
     def _named(self, node: exp.Expression) -> Expression:
@@ -448,22 +513,33 @@ class Reader:
         name = str(node.this).lower()
         arguments(self.text, node, "this", "expressions")
         if name in {"date_part", "datepart"} and len(node.expressions) == 2:
-            return call("date_part", _part(node.expressions[0]), self._expression(node.expressions[1]))
+            return call(
+                "date_part", _part(node.expressions[0]), self._expression(node.expressions[1])
+            )
         if name == "weekday" and len(node.expressions) == 1:
             return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
         if name in {"bucket", "clamp"}:
             return call(name, *map(self._expression, node.expressions))
         meant = nearest_function(name, _known_functions())
-        raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", meant + UNKNOWN[1]))
+        raise self._refuse(
+            node, (f"there is no function {shortened(str(node.this))}", meant + UNKNOWN[1])
+        )
 
     def _literal(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this")
         words = str(node.this)
         if node.args.get("is_string"):
             return constant(words)
-        if not re.fullmatch(r"(?a:(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)", words) or sum(map(str.isdigit, words)) > 40:
+        if (
+            not re.fullmatch(r"(?a:(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)", words)
+            or sum(map(str.isdigit, words)) > 40
+        ):
             raise self._refuse(
-                node, ("numbers have at most 40 digits and an exponent of at most 308", "Write an ordinary number.")
+                node,
+                (
+                    "numbers have at most 40 digits and an exponent of at most 308",
+                    "Write an ordinary number.",
+                ),
             )
         return constant(Fraction(words))
 
@@ -488,15 +564,26 @@ class Reader:
         kind = _CASTS.get(to.this)
         if kind is None:
             raise self._refuse(node)
-        if kind in ("date", "timestamp") and type(inner) is exp.Literal and inner.args.get("is_string"):
+        if (
+            kind in ("date", "timestamp")
+            and type(inner) is exp.Literal
+            and inner.args.get("is_string")
+        ):
             return _date(self.text, node, str(inner.this), moment=kind == "timestamp")
         return call("cast", Literal(kind), self._expression(inner))
 
 
 def _known_functions() -> list[str]:
     """The names of functions and aggregates in SQL."""
-    values = [str(kind.sql_name()) for kind in (*_CALLS, *_DATE_PARTS) if issubclass(kind, exp.Func)]
-    return [*values, "BUCKET", "CLAMP", *(name for kind in kinds().values() for name in (*kind.sql, *kind.fixed))]
+    values = [
+        str(kind.sql_name()) for kind in (*_CALLS, *_DATE_PARTS) if issubclass(kind, exp.Func)
+    ]
+    return [
+        *values,
+        "BUCKET",
+        "CLAMP",
+        *(name for kind in kinds().values() for name in (*kind.sql, *kind.fixed)),
+    ]
 
 
 def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:

@@ -32,12 +32,20 @@ _SUBQUERY = (
     "Ask for that number first, and write the noisy answer into this question.",
     Code.SUBQUERY,
 )
-_SINGLE = "single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE.", Code.AGGREGATE
+_SINGLE = (
+    "single values are never shown",
+    "Ask for an aggregate such as COUNT or QUANTILE.",
+    Code.AGGREGATE,
+)
 _PATTERN = "LIKE and ILIKE are the only patterns, without ESCAPE", "Write name ILIKE 'a%'."
 HINTS: dict[type[exp.Expression], Reason] = {
     exp.Min: _EXTREMES,
     exp.Max: _EXTREMES,
-    exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost).", Code.QUERY_PART),
+    exp.Star: (
+        "rows are never shown",
+        "Name aggregates, such as COUNT(*) or AVG(cost).",
+        Code.QUERY_PART,
+    ),
     exp.Window: WINDOWS,
     exp.Subquery: _SUBQUERY,
     exp.Select: _SUBQUERY,
@@ -66,8 +74,14 @@ HINTS: dict[type[exp.Expression], Reason] = {
         "aggregates skip missing values",
         "Leave RESPECT NULLS out; replace missing values by COALESCE(x, 0).",
     ),
-    exp.NullSafeNEQ: ("IS DISTINCT FROM is not supported", "Write a <> b, with COALESCE where values may be missing."),
-    exp.NullSafeEQ: ("IS NOT DISTINCT FROM is not supported", "Write a = b, with COALESCE where values may be missing."),
+    exp.NullSafeNEQ: (
+        "IS DISTINCT FROM is not supported",
+        "Write a <> b, with COALESCE where values may be missing.",
+    ),
+    exp.NullSafeEQ: (
+        "IS NOT DISTINCT FROM is not supported",
+        "Write a = b, with COALESCE where values may be missing.",
+    ),
     exp.Is: ("IS is supported with NULL only", "Write = for a value, or the condition itself."),
     exp.Rand: ("a question may not be random", "Ask about all rows."),
     exp.LogicalOr: (
@@ -84,8 +98,13 @@ UNKNOWN = "it is not part of the supported SQL", "`sordino docs sql` shows what 
 
 def refusal(text: str, node: exp.Expression, reason: Reason) -> UnsupportedSQL:
     """The error for a part of the text: what, where (the first name in it, where the parser tells), and what to write."""
-    places = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
-    first, last = min((start for start, _ in places), default=0), max((end for _, end in places), default=0)
+    places = [
+        (part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta
+    ]
+    first, last = (
+        min((start for start, _ in places), default=0),
+        max((end for _, end in places), default=0),
+    )
     shown = shortened(_written(node) or (text[first : last + 1] if places else type(node).__name__))
     error = UnsupportedSQL(f"{shown} at {place(text, first)}" if places else shown, *reason)
     begin = text.rfind(shown, 0, last + 1 + len(shown)) if places else text.find(shown)
@@ -103,7 +122,9 @@ def _written(node: exp.Expression) -> str:
         return ""
     try:
         return node.sql(comments=False, unsupported_level=ErrorLevel.IGNORE)
-    except Exception:  # the writer of a part that we do not understand may fail in any way; the refusal stands
+    except (
+        Exception
+    ):  # the writer of a part that we do not understand may fail in any way; the refusal stands
         return ""
 
 
@@ -111,9 +132,17 @@ def arguments(text: str, node: exp.Expression, *known: str) -> None:
     """Refuse a node that carries anything but the known arguments."""
     allowed = _HARMLESS.get(type(node), frozenset()).union(known)
     for name, value in node.args.items():
-        if name not in allowed and value is not None and value is not False and value != [] and value != "":
+        if (
+            name not in allowed
+            and value is not None
+            and value is not False
+            and value != []
+            and value != ""
+        ):
             part = value[0] if isinstance(value, list) else value
             if isinstance(part, exp.Expression) and type(part) in HINTS:
                 raise refusal(text, part, HINTS[type(part)])
             modifier = name.strip("_").replace("_", " ").upper()
-            raise refusal(text, node, (f"its part {modifier} is not supported", "Leave that part out."))
+            raise refusal(
+                text, node, (f"its part {modifier} is not supported", "Leave that part out.")
+            )

@@ -49,7 +49,10 @@ _CORRELATED = (
     "a subquery may look at the outer row's person only",
     "Write EXISTS (SELECT 1 FROM b WHERE b.person = a.person AND ...), with other conditions on b alone.",
 )
-_ROWS_ONLY = "a subquery has no order and no limit", "Leave ORDER BY and LIMIT out; ROW_NUMBER() numbers a person's rows."
+_ROWS_ONLY = (
+    "a subquery has no order and no limit",
+    "Leave ORDER BY and LIMIT out; ROW_NUMBER() numbers a person's rows.",
+)
 Named: TypeAlias = Mapping[str, Rows | UnionAll]
 _Some = TypeVar("_Some", Rows, Rows | UnionAll)
 
@@ -95,23 +98,39 @@ class Scope:
         if self.outer is not None and self.outer.has(qualifier):
             raise refusal(self.text, node, _CORRELATED)
         close = difflib.get_close_matches(qualifier, known, 1)
-        hint = f"Did you mean {close[0]}?" if close else "Qualify columns by " + (" or ".join(known) or "nothing here") + "."
-        raise refusal(self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint, Code.TABLE_NAME))
+        hint = (
+            f"Did you mean {close[0]}?"
+            if close
+            else "Qualify columns by " + (" or ".join(known) or "nothing here") + "."
+        )
+        raise refusal(
+            self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint, Code.TABLE_NAME)
+        )
 
     def has(self, qualifier: str) -> bool:
         """Whether a qualifier is known here."""
         return one_of(qualifier, [name for name, _ in self.tables]) is not None
 
-    def joined(self, node: exp.Expression, qualifier: str, source: Table | Subquery) -> tuple[Scope, Table | Subquery]:
+    def joined(
+        self, node: exp.Expression, qualifier: str, source: Table | Subquery
+    ) -> tuple[Scope, Table | Subquery]:
         """The scope with one more table, and the table under a name that no other has."""
         if self.has(qualifier):
             rule = f"the table {shortened(qualifier)} occurs twice"
-            raise refusal(self.text, node, (rule, "Join every table once, or give it another name with AS."))
+            raise refusal(
+                self.text, node, (rule, "Join every table once, or give it another name with AS.")
+            )
         taken, free = [name for _, name in self.tables], qualifier
         if one_of(source.name, taken):
-            while one_of(free, taken):  # FROM visits AS a JOIN visits: the first is called visits in the tree
+            while one_of(
+                free, taken
+            ):  # FROM visits AS a JOIN visits: the first is called visits in the tree
                 free += "_"
-            source = replace(source, alias=free) if isinstance(source, Table) else replace(source, name=free)
+            source = (
+                replace(source, alias=free)
+                if isinstance(source, Table)
+                else replace(source, name=free)
+            )
         return replace(self, tables=(*self.tables, (qualifier, source.name))), source
 
     def member(self, node: exp.Expression) -> Expression:
@@ -122,12 +141,16 @@ class Scope:
         column, query = node.this, node.args["query"]
         if type(column) is not exp.Column or type(column.this) is not exp.Identifier:
             rule = "IN (SELECT ...) is asked of the column that names the person"
-            raise refusal(self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...)."))
+            raise refusal(
+                self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...).")
+            )
         select = self._inner(query)
         rows = _few(self.text, node, _rows(self.text, select, self.common, self))
         if isinstance(rows, UnionAll) or len(rows.items) != 1 or rows.every:
             rule = "IN (SELECT ...) takes one column, that of the person"
-            raise refusal(self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...)."))
+            raise refusal(
+                self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...).")
+            )
         return Member(self.column(column), rows)
 
     def _inner(self, node: exp.Expression) -> exp.Expression:
@@ -141,10 +164,16 @@ class Scope:
         """EXISTS as IN: the person of the inner rows is the one that the outer row's equals."""
         arguments(self.text, node, "this")
         select = self._inner(node.this)
-        if type(select) is not exp.Select or select.args.get("group") is not None or select.args.get("having") is not None:
+        if (
+            type(select) is not exp.Select
+            or select.args.get("group") is not None
+            or select.args.get("having") is not None
+        ):
             raise refusal(self.text, node, _CORRELATED)
         arguments(self.text, select, "with_", "expressions", "from_", "joins", "where")
-        scope, source = read_from(self.text, select, with_tables(self.text, select, self.common), self)
+        scope, source = read_from(
+            self.text, select, with_tables(self.text, select, self.common), self
+        )
         for item in select.expressions:
             if type(item) is not exp.Star:
                 # what is selected does not matter, but an aggregate would: it has a row where there is none
@@ -184,7 +213,9 @@ def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
 def _correlation(scope: Scope, node: exp.Expression) -> tuple[Column, Column] | None:
     """Inner and outer column of `b.person = a.person`; None if the condition is about the inner rows alone."""
     sides = (node.this, node.expression) if type(node) is exp.EQ else ()
-    if len(sides) != 2 or any(type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides):
+    if len(sides) != 2 or any(
+        type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides
+    ):
         return None
     outer = [_is_outer(scope, side) for side in sides]
     if outer == [False, False] or scope.outer is None:
@@ -207,7 +238,9 @@ def with_tables(text: str, select: exp.Expression, outside: Named) -> Named:
         return outside
     if clause.args.get("recursive"):
         rule = "WITH RECURSIVE is not supported: its rows could depend on any number of others"
-        raise UnsupportedSQL("WITH RECURSIVE", rule, "Write the steps out, each as a table of WITH.")
+        raise UnsupportedSQL(
+            "WITH RECURSIVE", rule, "Write the steps out, each as a table of WITH."
+        )
     arguments(text, clause, "expressions")
     common = dict(outside)
     for table in clause.expressions:
@@ -215,18 +248,26 @@ def with_tables(text: str, select: exp.Expression, outside: Named) -> Named:
         arguments(text, table.args["alias"], "this")
         name = str(table.args["alias"].this.this)
         if one_of(name, list(common)) is not None and one_of(name, list(outside)) is None:
-            raise refusal(text, table, (f"the table {shortened(name)} occurs twice", "Give it another name."))
-        common = {known: rows for known, rows in common.items() if known.casefold() != name.casefold()}
+            raise refusal(
+                text, table, (f"the table {shortened(name)} occurs twice", "Give it another name.")
+            )
+        common = {
+            known: rows for known, rows in common.items() if known.casefold() != name.casefold()
+        }
         common[name] = _few(text, table, _rows(text, table.this, dict(common), None))
     return common
 
 
-def read_from(text: str, select: exp.Select, common: Named, outer: Scope | None = None) -> tuple[Scope, Source]:
+def read_from(
+    text: str, select: exp.Select, common: Named, outer: Scope | None = None
+) -> tuple[Scope, Source]:
     """The scope of a SELECT, and its source."""
     clause = select.args.get("from_")
     if clause is None:
         raise UnsupportedSQL(
-            shortened(text), "a question must name a table", "Write SELECT COUNT(*) FROM visits, for example."
+            shortened(text),
+            "a question must name a table",
+            "Write SELECT COUNT(*) FROM visits, for example.",
         )
     arguments(text, clause, "this")
     qualifier, source = _table(text, clause.this, common)
@@ -248,7 +289,12 @@ def _table(text: str, node: exp.Expression, common: Named) -> tuple[str, Table |
         arguments(text, node, "this", "alias")
         rows = _few(text, node, _rows(text, node.this, common, None))
         return qualifier, Subquery(rows, _checked(text, node, qualifier))
-    if type(node) is not exp.Table or type(node.this) is not exp.Identifier or not node.this.this or qualifier == "":
+    if (
+        type(node) is not exp.Table
+        or type(node.this) is not exp.Identifier
+        or not node.this.this
+        or qualifier == ""
+    ):
         raise refusal(text, node, _PLAIN_TABLE)
     if node.args.get("db") is not None:
         raise refusal(text, node, _PLAIN_TABLE)
@@ -286,7 +332,9 @@ def _join(scope: Scope, left: Source, node: exp.Join) -> tuple[Scope, Join]:
     on: list[tuple[Column, Column]] = []
     for column in node.args.get("using") or ():
         name = column.this if isinstance(column, exp.Column) else column
-        if type(name) is not exp.Identifier or (isinstance(column, exp.Column) and column.args.get("table") is not None):
+        if type(name) is not exp.Identifier or (
+            isinstance(column, exp.Column) and column.args.get("table") is not None
+        ):
             raise refusal(text, node, _JOIN_FORM)
         on.append((Column(str(name.this)), Column(str(name.this), right.name)))
     condition = node.args.get("on")
@@ -299,13 +347,21 @@ def _join(scope: Scope, left: Source, node: exp.Join) -> tuple[Scope, Join]:
             on.append(pair)
     if not on:
         raise refusal(text, node, _JOIN_FORM)
-    return wider, Join(left, right, tuple(on), "left" if side == "LEFT" else "inner", all_of(*more) if more else None)
+    return wider, Join(
+        left,
+        right,
+        tuple(on),
+        "left" if side == "LEFT" else "inner",
+        all_of(*more) if more else None,
+    )
 
 
 def _equality(scope: Scope, node: exp.Expression, table: str) -> tuple[Column, Column] | None:
     """One `visits.ward = wards.name` of an ON, whichever side is which; None if it is another condition."""
     sides = (node.this, node.expression) if type(node) is exp.EQ else ()
-    if len(sides) != 2 or any(type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides):
+    if len(sides) != 2 or any(
+        type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides
+    ):
         return None
     ours, theirs = (scope.column(side) for side in sides)
     named = [_qualified(side) for side in sides]
@@ -333,7 +389,9 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
     for clause in ("order", "limit", "offset"):
         if node.args.get(clause) is not None:
             raise refusal(text, node.args[clause], _ROWS_ONLY)
-    arguments(text, node, "with_", "distinct", "expressions", "from_", "joins", "where", "group", "having")
+    arguments(
+        text, node, "with_", "distinct", "expressions", "from_", "joins", "where", "group", "having"
+    )
     common = with_tables(text, node, common)
     if node.args.get("distinct") is not None:
         arguments(text, node.args["distinct"])
@@ -343,8 +401,12 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
     for star in stars:
         arguments(text, star)
     if stars and (len(stars) > 1 or type(node.expressions[0]) is not exp.Star):
-        raise refusal(text, stars[-1], ("* stands first, and once", "Write SELECT *, ... FROM visits."))
-    names, values = items(text, inner, [item for item in node.expressions if type(item) is not exp.Star])
+        raise refusal(
+            text, stars[-1], ("* stands first, and once", "Write SELECT *, ... FROM visits.")
+        )
+    names, values = items(
+        text, inner, [item for item in node.expressions if type(item) is not exp.Star]
+    )
     where, group, having = (node.args.get(clause) for clause in ("where", "group", "having"))
     keys: dict[object, Expression] | None = None
     if group is not None:
@@ -352,7 +414,11 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
         keys = {}
         for part in group.expressions:
             place = ordinal(text, part, len(values))
-            key = values[place] if place is not None else _aliased(inner.expression(part), names, values)
+            key = (
+                values[place]
+                if place is not None
+                else _aliased(inner.expression(part), names, values)
+            )
             keys.setdefault(shape(key), key)
     return Rows(
         source,
@@ -379,18 +445,26 @@ def _union(text: str, node: exp.Union, common: Named, outer: Scope | None) -> Un
             rest += [part.expression, part.this]
         else:
             parts.append(_rows(text, part, common, outer))
-    found = tuple(one for part in parts for one in (part.parts if isinstance(part, UnionAll) else (part,)))
+    found = tuple(
+        one for part in parts for one in (part.parts if isinstance(part, UnionAll) else (part,))
+    )
     return UnionAll(found)
 
 
 def _aliased(key: Expression, names: tuple[str, ...], values: tuple[Expression, ...]) -> Expression:
     """The item that a plain name in GROUP BY means, if there is one of that name."""
-    if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
+    if (
+        isinstance(key, Column)
+        and key.table is None
+        and (name := one_of(key.name, names)) is not None
+    ):
         return values[names.index(name)]
     return key
 
 
-def _named_values(node: Expression, names: tuple[str, ...], values: tuple[Expression, ...]) -> Expression:
+def _named_values(
+    node: Expression, names: tuple[str, ...], values: tuple[Expression, ...]
+) -> Expression:
     """A condition with the names of items replaced by what they are."""
     match node:
         case Column():
@@ -398,13 +472,18 @@ def _named_values(node: Expression, names: tuple[str, ...], values: tuple[Expres
         case Call(function, parts):
             return Call(function, tuple(_named_values(part, names, values) for part in parts))
         case Case(branches, otherwise):
-            pairs = tuple((_named_values(a, names, values), _named_values(b, names, values)) for a, b in branches)
+            pairs = tuple(
+                (_named_values(a, names, values), _named_values(b, names, values))
+                for a, b in branches
+            )
             return Case(pairs, _named_values(otherwise, names, values))
         case _:
             return node
 
 
-def items(text: str, reader: Reader, nodes: list[exp.Expression]) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
+def items(
+    text: str, reader: Reader, nodes: list[exp.Expression]
+) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
     """Names and values of SELECT's items."""
     given: list[str | None] = []
     taken: set[str] = set()
@@ -415,7 +494,11 @@ def items(text: str, reader: Reader, nodes: list[exp.Expression]) -> tuple[tuple
             arguments(text, item, "this", "alias")
             name, node = _checked(text, item, str(item.args["alias"].this)), item.this
             if name.casefold() in taken:
-                raise refusal(text, item, (f"the name {name} is given twice", "Give every output its own name."))
+                raise refusal(
+                    text,
+                    item,
+                    (f"the name {name} is given twice", "Give every output its own name."),
+                )
             taken.add(name.casefold())
         given.append(name)
         values.append(reader.item(node))
@@ -428,5 +511,7 @@ def ordinal(text: str, node: exp.Expression, count: int) -> int | None:
         return None
     words = str(node.this)
     if not words.isdigit() or len(words) > 9 or not 1 <= int(words) <= count:
-        raise refusal(text, node, (f"SELECT has the places 1 to {count}", "Name the column instead."))
+        raise refusal(
+            text, node, (f"SELECT has the places 1 to {count}", "Name the column instead.")
+        )
     return int(words) - 1

@@ -95,8 +95,22 @@ _SAMPLES = "samples are not supported", "Ask about all rows."
 COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
 _PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
-_STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
-_JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
+_STATEMENTS = (
+    "CREATE",
+    "DROP",
+    "INSERT",
+    "ALTER",
+    "GRANT",
+    "REVOKE",
+    "INSTALL",
+    "RETURNING",
+    "ROLLBACK",
+    "SUMMARIZE",
+)
+_JOINS = (
+    "a public table is joined by JOIN or LEFT JOIN",
+    "Write JOIN wards ON visits.ward = wards.name.",
+)
 
 _REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
@@ -108,7 +122,9 @@ _REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(_STATEMENTS, _READING),
     "TABLESAMPLE": _SAMPLES,
     **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
-    **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
+    **dict.fromkeys(
+        ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK
+    ),
     **dict.fromkeys(("GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
@@ -117,25 +133,40 @@ _REFUSED_CALLS: dict[str, Reason] = {
     **CALLS,
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GETDATE", "SYSDATE", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
+    **dict.fromkeys(
+        ("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES
+    ),
 }
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
     ("WITH", "RECURSIVE"): _RECURSIVE,
     ("USING", "SAMPLE"): _SAMPLES,
-    **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
-    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
+    **{
+        (side, join): _JOINS
+        for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF")
+        for join in ("JOIN", "OUTER")
+    },
+    ("GROUP BY", "ALL"): (
+        "the keys must be named",
+        "List them: GROUP BY ward, city.",
+        Code.QUERY_PART,
+    ),
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
 }
 _REFUSED_SYMBOLS: dict[str, Reason] = {
-    **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
+    **dict.fromkeys(
+        ("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")
+    ),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     "^": ("^ is a power in some dialects, exclusive OR in others", "Write POWER(x, 2) or x ** 2."),
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
     "~": ("~ is not supported", "Write NOT for the opposite, name ILIKE 'a%' for a pattern."),
-    "`": ("names stand in double quotes, texts in single quotes", "Write \"ward\" for a column, 'A' for a text."),
+    "`": (
+        "names stand in double quotes, texts in single quotes",
+        "Write \"ward\" for a column, 'A' for a text.",
+    ),
 }
 
 
@@ -155,30 +186,44 @@ def shortened(text: str, longest: int = 60) -> str:
 
 def place(text: str, start: int) -> str:
     """Where in the text the character number `start` is, for people: counted from 1."""
-    return f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
+    return (
+        f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
+    )
 
 
 def read_words(text: str) -> Words:
     """The checked words of a text; refuses what is too long, too deep or not understood."""
     if not isinstance(text, str):
         raise UnsupportedSQL(
-            f"a {type(text).__name__}", "a question in SQL must be text", "Pass 'SELECT COUNT(*) FROM visits', for example."
+            f"a {type(text).__name__}",
+            "a question in SQL must be text",
+            "Pass 'SELECT COUNT(*) FROM visits', for example.",
         )
     if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
         raise UnsupportedSQL(
-            f"{len(text)} characters", f"a question may have {LONGEST} bytes", "Ask several smaller questions."
+            f"{len(text)} characters",
+            f"a question may have {LONGEST} bytes",
+            "Ask several smaller questions.",
         )
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UnsupportedSQL("a NUL or half a character", "a question must be ordinary text", "Remove that character.")
+        raise UnsupportedSQL(
+            "a NUL or half a character",
+            "a question must be ordinary text",
+            "Remove that character.",
+        )
     try:
         tokens = list(DuckDB().tokenize(text))
     except (SqlglotError, RecursionError, ValueError, IndexError) as error:
         raise UnsupportedSQL(
-            "text that does not split into words", "quotes and comments must be closed", "Look for a missing quote."
+            "text that does not split into words",
+            "quotes and comments must be closed",
+            "Look for a missing quote.",
         ) from error
     if len(tokens) > MOST_TOKENS:
         raise UnsupportedSQL(
-            f"{len(tokens)} words", f"a question may have {MOST_TOKENS} words", "Ask several smaller questions."
+            f"{len(tokens)} words",
+            f"a question may have {MOST_TOKENS} words",
+            "Ask several smaller questions.",
         )
     while tokens and tokens[-1].token_type == _T.SEMICOLON:
         tokens.pop()
@@ -211,7 +256,9 @@ def _plain_widths(tokens: list[Token]) -> list[Token]:
         if i < merged:
             continue
         opened = [word.text.upper() for word in tokens[max(i - 2, 0) : i]] == ["TIME_BUCKET", "("]
-        size = next((n for n, word in enumerate(tokens[i : i + 4]) if word.token_type == _T.COMMA), 0)
+        size = next(
+            (n for n, word in enumerate(tokens[i : i + 4]) if word.token_type == _T.COMMA), 0
+        )
         found.append(token)
         if opened and size > 1 and token.text.upper() == "INTERVAL":
             width = tokens[i + 1 : i + size]
@@ -226,7 +273,11 @@ def _types(tokens: list[Token]) -> set[int]:
     places, casts = set(), [False]
     for i, token in enumerate(tokens[:-1]):
         if token.token_type == _T.L_PAREN:
-            casts.append(i > 0 and tokens[i - 1].text.upper() == "CAST" and tokens[i - 1].token_type != _T.IDENTIFIER)
+            casts.append(
+                i > 0
+                and tokens[i - 1].text.upper() == "CAST"
+                and tokens[i - 1].token_type != _T.IDENTIFIER
+            )
         elif token.token_type == _T.R_PAREN and len(casts) > 1:
             casts.pop()
         elif token.token_type == _T.DCOLON or (token.token_type == _T.ALIAS and casts[-1]):
@@ -242,7 +293,9 @@ def _type(text: str, token: Token) -> Token:
 
 def _refuse(text: str, token: Token, reason: Reason, shown: str | None = None) -> UnsupportedSQL:
     where = place(text, token.start)
-    return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
+    return UnsupportedSQL(
+        f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason
+    )
 
 
 def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
@@ -255,26 +308,50 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     word = token.text.upper()
     named = query and _begins_table(tokens, i)
     if kind == _T.STRING and named:
-        raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
+        raise _refuse(
+            text,
+            token,
+            ("files cannot be read by a question", "Ask about a declared table by its name."),
+        )
     if kind == _T.STRING and after and after.token_type == _T.STRING:
-        raise _refuse(text, token, ("two texts stand side by side", "Write 'a' || 'b', or a sign between them."))
+        raise _refuse(
+            text,
+            token,
+            ("two texts stand side by side", "Write 'a' || 'b', or a sign between them."),
+        )
     if kind in _LEAVES - {_T.VAR}:
-        if kind == _T.NUMBER and after and after.start == token.end + 1 and after.token_type not in _SYMBOLS:
+        if (
+            kind == _T.NUMBER
+            and after
+            and after.start == token.end + 1
+            and after.token_type not in _SYMBOLS
+        ):
             raise _refuse(
-                text, token, ("it is not a decimal number", "Write it in decimal digits."), text[token.start : after.end + 1]
+                text,
+                token,
+                ("it is not a decimal number", "Write it in decimal digits."),
+                text[token.start : after.end + 1],
             )
         return token
     if kind in _SYMBOLS:
         if kind == _T.SEMICOLON:
-            raise _refuse(text, token, ("one statement at a time", "Ask the second question by itself."))
+            raise _refuse(
+                text, token, ("one statement at a time", "Ask the second question by itself.")
+            )
         return token
     written = text[token.start : token.end + 1]
-    if not re.fullmatch(r"[^\W\d][\w$\s]*", written):  # neither a sign nor a prefixed text such as E'a'
+    if not re.fullmatch(
+        r"[^\W\d][\w$\s]*", written
+    ):  # neither a sign nor a prefixed text such as E'a'
         default = (
             "it is not part of the supported SQL",
             "Text goes into plain single quotes; `sordino docs sql` shows what is supported.",
         )
-        raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
+        raise _refuse(
+            text,
+            token,
+            _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)),
+        )
     _check_word(text, tokens, i, word, after, named=named)
     if kind in _GROUPINGS and after is not None and after.token_type == _T.L_PAREN:
         return token
@@ -284,10 +361,21 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
-        raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
+        raise _refuse(
+            text,
+            token,
+            (
+                "only plain text in single quotes is supported",
+                "Write 'text', or DATE '2024-01-31'.",
+            ),
+        )
     # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the parser
     # takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for every guess.
-    special = (after is not None and after.token_type == _T.L_PAREN) or _in_extract(tokens, i) or word == "WITHIN"
+    special = (
+        (after is not None and after.token_type == _T.L_PAREN)
+        or _in_extract(tokens, i)
+        or word == "WITHIN"
+    )
     wanted = _T.VAR if special else _T.IDENTIFIER
     if kind == wanted:
         return token
@@ -296,7 +384,9 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
 
 _FRAME = {"ROWS", "BETWEEN", "AND", "UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW"}
 _LONGEST_FRAME = 8
-_NO_VALUE = (_KEYWORDS - {_T.ASC, _T.DESC, _T.END, _T.NULL, _T.TRUE, _T.FALSE}) | (_SYMBOLS - {_T.R_PAREN})
+_NO_VALUE = (_KEYWORDS - {_T.ASC, _T.DESC, _T.END, _T.NULL, _T.TRUE, _T.FALSE}) | (
+    _SYMBOLS - {_T.R_PAREN}
+)
 
 
 def _in_frame(tokens: list[Token], i: int) -> bool:
@@ -305,7 +395,8 @@ def _in_frame(tokens: list[Token], i: int) -> bool:
         if tokens[at].token_type == _T.ROWS:
             after = tokens[at + 1] if at + 1 < len(tokens) else None
             begins = after is not None and (
-                after.token_type in (_T.BETWEEN, _T.NUMBER) or after.text.upper() in ("UNBOUNDED", "CURRENT")
+                after.token_type in (_T.BETWEEN, _T.NUMBER)
+                or after.text.upper() in ("UNBOUNDED", "CURRENT")
             )
             return begins and tokens[at - 1].token_type not in _NO_VALUE
         if tokens[at].token_type == _T.IDENTIFIER:
@@ -324,7 +415,9 @@ def _is_name(kind: TokenType, word: str, after: Token | None) -> bool:
 
 def _in_extract(tokens: list[Token], i: int) -> bool:
     """Whether it is the part of a date in EXTRACT(year FROM day)."""
-    return i > 1 and tokens[i - 1].token_type == _T.L_PAREN and tokens[i - 2].text.upper() == "EXTRACT"
+    return (
+        i > 1 and tokens[i - 1].token_type == _T.L_PAREN and tokens[i - 2].text.upper() == "EXTRACT"
+    )
 
 
 def _begins_table(tokens: list[Token], i: int) -> bool:
@@ -332,7 +425,9 @@ def _begins_table(tokens: list[Token], i: int) -> bool:
     return i > 0 and tokens[i - 1].token_type in {_T.FROM, _T.JOIN}
 
 
-def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token | None, *, named: bool) -> None:
+def _check_word(
+    text: str, tokens: list[Token], i: int, word: str, after: Token | None, *, named: bool
+) -> None:
     token = tokens[i]
     word = " ".join(word.split())
     if word in _REFUSED_WORDS and not (i and tokens[i - 1].token_type == _T.DOT):
@@ -340,9 +435,22 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
     if after is None:
         return
     if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
-        raise _refuse(text, token, ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."))
-    if word == "TOP" and after.token_type == _T.NUMBER and i and tokens[i - 1].token_type == _T.SELECT:
-        raise _refuse(text, token, ("TOP is not supported", f"Write LIMIT {shortened(after.text)} at the end."))
+        raise _refuse(
+            text,
+            token,
+            ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."),
+        )
+    if (
+        word == "TOP"
+        and after.token_type == _T.NUMBER
+        and i
+        and tokens[i - 1].token_type == _T.SELECT
+    ):
+        raise _refuse(
+            text,
+            token,
+            ("TOP is not supported", f"Write LIMIT {shortened(after.text)} at the end."),
+        )
     if word == "ESCAPE" and after.token_type == _T.STRING:
         raise _refuse(text, token, _PATTERNS)
     if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS and named_in_sql(word) is None:
@@ -374,9 +482,23 @@ def _check_depth(text: str, tokens: tuple[Token, ...]) -> None:
             prefixes.pop()
             depth -= 1 + prefixes[-1]
         if depth + prefixes[-1] > DEEPEST_TEXT:
-            raise _refuse(text, token, (f"at most {DEEPEST_TEXT} brackets may be nested", "Ask several smaller questions."))
+            raise _refuse(
+                text,
+                token,
+                (
+                    f"at most {DEEPEST_TEXT} brackets may be nested",
+                    "Ask several smaller questions.",
+                ),
+            )
         if joins > MOST_JOINS:
-            raise _refuse(text, token, (f"at most {MOST_JOINS} tables may be joined", "Join the public tables beforehand."))
+            raise _refuse(
+                text,
+                token,
+                (
+                    f"at most {MOST_JOINS} tables may be joined",
+                    "Join the public tables beforehand.",
+                ),
+            )
         operand = kind in _LEAVES or kind in _CLOSING
         starts_call = operand and after is not None and after.token_type == _T.L_PAREN
         if not (kind == _T.NOT or kind in _SIGNS or kind in _OPENING or starts_call):

@@ -204,7 +204,12 @@ _ROWS: tuple[Supported, ...] = (
         ("less", "age < 18", 'so.col("age") < 18'),
         ("at most", "age <= 18", 'so.col("age") <= 18'),
         ("more", "age > 18", 'so.col("age") > 18'),
-        ("and", "age >= 65 AND smoker", '(so.col("age") >= 65) & so.col("smoker")', "& needs brackets around comparisons"),
+        (
+            "and",
+            "age >= 65 AND smoker",
+            '(so.col("age") >= 65) & so.col("smoker")',
+            "& needs brackets around comparisons",
+        ),
         ("or", "age < 18 OR age >= 65", '(so.col("age") < 18) | (so.col("age") >= 65)'),
         ("not", "NOT smoker", '~so.col("smoker")'),
         ("one of", "ward IN ('A', 'B')", 'so.col("ward").isin(["A", "B"])', "constants only"),
@@ -212,7 +217,12 @@ _ROWS: tuple[Supported, ...] = (
         ("range", "age BETWEEN 18 AND 64", 'so.col("age").between(18, 64)', "both ends included"),
         ("missing", "cost IS NULL", 'so.col("cost").is_null()'),
         ("present", "cost IS NOT NULL", '~so.col("cost").is_null()'),
-        ("pattern", "city LIKE 'New%'", 'so.col("city").like("New%")', "% any letters, _ one; no escape"),
+        (
+            "pattern",
+            "city LIKE 'New%'",
+            'so.col("city").like("New%")',
+            "% any letters, _ one; no escape",
+        ),
         (
             "pattern in any case",
             "city ILIKE 'new%'",
@@ -235,7 +245,12 @@ _ROWS: tuple[Supported, ...] = (
     ),
     *_rows(
         "Values",
-        ("sum, difference", "price + tax - 1.5", 'so.col("price") + so.col("tax") - 1.5', "0.1 is exactly 1/10"),
+        (
+            "sum, difference",
+            "price + tax - 1.5",
+            'so.col("price") + so.col("tax") - 1.5',
+            "0.1 is exactly 1/10",
+        ),
         (
             "product, quotient",
             "price * quantity / 100",
@@ -245,12 +260,27 @@ _ROWS: tuple[Supported, ...] = (
         ("remainder", "age % 10", 'so.col("age") % 10', "MOD(age, 10), too; never negative"),
         ("minus", "-cost", '-so.col("cost")'),
         ("without sign", "ABS(cost)", 'so.col("cost").abs()'),
-        ("round", "ROUND(cost, 1)", 'so.col("cost").round(1)', "ROUND(cost) to whole numbers; digits may be negative"),
+        (
+            "round",
+            "ROUND(cost, 1)",
+            'so.col("cost").round(1)',
+            "ROUND(cost) to whole numbers; digits may be negative",
+        ),
         ("down", "FLOOR(cost)", 'so.col("cost").floor()'),
         ("up", "CEIL(cost)", 'so.col("cost").ceil()', "CEILING, too"),
         ("bucket", "BUCKET(age, 10)", 'so.col("age").bucket(10)', "FLOOR(age / 10) * 10"),
-        ("logarithm", "LN(cost)", 'so.col("cost").ln()', "natural; missing where cost is not above 0"),
-        ("to base 10", "LOG10(cost)", 'so.col("cost").log10()', "LOG is refused: dialects differ on its base"),
+        (
+            "logarithm",
+            "LN(cost)",
+            'so.col("cost").ln()',
+            "natural; missing where cost is not above 0",
+        ),
+        (
+            "to base 10",
+            "LOG10(cost)",
+            'so.col("cost").log10()',
+            "LOG is refused: dialects differ on its base",
+        ),
         (
             "e to the power",
             "EXP(cost / 1000)",
@@ -270,7 +300,12 @@ _ROWS: tuple[Supported, ...] = (
             'so.col("cost").clamp(0, 1000)',
             "of numbers and dates; both ends are constants, and bounds of the result",
         ),
-        ("smallest", "LEAST(price, cost, 100)", 'so.least("price", so.col("cost"), 100)', "missing ones are skipped"),
+        (
+            "smallest",
+            "LEAST(price, cost, 100)",
+            'so.least("price", so.col("cost"), 100)',
+            "missing ones are skipped",
+        ),
         ("largest", "GREATEST(price, 0)", 'so.greatest("price", 0)', "missing ones are skipped"),
         ("instead of missing", "COALESCE(cost, 0)", 'so.coalesce("cost", 0)', "IFNULL, too"),
         ("missing instead", "NULLIF(cost, 0)", 'so.col("cost").null_if(0)'),
@@ -279,12 +314,21 @@ _ROWS: tuple[Supported, ...] = (
             "CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'adult' ELSE 'old' END",
             'so.when("age < 18", "young").when(so.col("age") < 65, "adult").otherwise("old")',
         ),
-        ("case of values", "CASE ward WHEN 'A' THEN 1 END", 'so.when(so.col("ward") == "A", 1).end()'),
+        (
+            "case of values",
+            "CASE ward WHEN 'A' THEN 1 END",
+            'so.when(so.col("ward") == "A", 1).end()',
+        ),
         ("if", "IF(smoker, 1, 0)", 'so.when(so.col("smoker"), 1).otherwise(0)', "IIF, too"),
         ("lower case", "LOWER(city)", 'so.col("city").lower()'),
         ("upper case", "UPPER(city)", 'so.col("city").upper()'),
         ("length", "LENGTH(city)", 'so.col("city").length()', "in characters"),
-        ("part of a text", "SUBSTR(city, 1, 3)", 'so.col("city").substr(1, 3)', "SUBSTRING, LEFT(city, 3), too"),
+        (
+            "part of a text",
+            "SUBSTR(city, 1, 3)",
+            'so.col("city").substr(1, 3)',
+            "SUBSTRING, LEFT(city, 3), too",
+        ),
         (
             "joined texts",
             "city || ', ' || ward",
@@ -318,7 +362,12 @@ _ROWS: tuple[Supported, ...] = (
             "INTERVAL 15 MINUTE, too; months count from 2000-01-01, other spans from Monday, 2000-01-03",
         ),
         ("name of the day", "DAYNAME(day)", 'so.col("day").day_name()', "in English: Monday"),
-        ("name of the month", "MONTHNAME(day)", 'so.col("day").month_name()', "in English: January"),
+        (
+            "name of the month",
+            "MONTHNAME(day)",
+            'so.col("day").month_name()',
+            "in English: January",
+        ),
         (
             "days between",
             "DATE_DIFF('day', day, DATE '2024-01-31')",
@@ -332,7 +381,12 @@ _ROWS: tuple[Supported, ...] = (
             'so.col("cost").cast("integer")',
             "or BIGINT: the nearest, halves away from 0; of a condition 1 or 0; bounds must be known",
         ),
-        ("number", "CAST(smoker AS DOUBLE)", 'so.col("smoker").cast("double")', "TIMESTAMP of a date, too"),
+        (
+            "number",
+            "CAST(smoker AS DOUBLE)",
+            'so.col("smoker").cast("double")',
+            "TIMESTAMP of a date, too",
+        ),
     ),
 )
 
@@ -340,7 +394,9 @@ _ROWS: tuple[Supported, ...] = (
 def supported() -> tuple[Supported, ...]:
     """Everything that can be asked, the registered aggregates among it."""
     examples = (each for kind in kinds().values() for each in kind.examples)
-    aggregates = tuple(Supported("Aggregates", each.what, each.sql, each.python, each.note) for each in examples)
+    aggregates = tuple(
+        Supported("Aggregates", each.what, each.sql, each.python, each.note) for each in examples
+    )
     at = next(i for i, row in enumerate(_ROWS) if row.section == "Aggregates")
     return (*_ROWS[:at], *aggregates, *_ROWS[at:])
 
@@ -352,36 +408,92 @@ REFUSED: tuple[Refused, ...] = (
     Refused("distinct rows", "SELECT DISTINCT ward FROM visits", "GROUP BY ward"),
     Refused("smallest, largest", "SELECT MAX(age) FROM visits", "QUANTILE(age, 0.99)"),
     Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
-    Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),
+    Refused(
+        "a number of all rows",
+        "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)",
+        "first",
+    ),
     Refused("heavy hitters", "SELECT APPROX_TOP_K(city, 3) FROM visits", "ORDER BY n DESC LIMIT 1"),
     Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
-    Refused("functions of aggregates", "SELECT ROUND(AVG(cost)) FROM visits", "compute with the answer"),
-    Refused("aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"),
-    Refused("aggregates in WHERE", "SELECT COUNT(*) FROM visits WHERE COUNT(*) > 5", "compute with the answers"),
+    Refused(
+        "functions of aggregates", "SELECT ROUND(AVG(cost)) FROM visits", "compute with the answer"
+    ),
+    Refused(
+        "aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"
+    ),
+    Refused(
+        "aggregates in WHERE",
+        "SELECT COUNT(*) FROM visits WHERE COUNT(*) > 5",
+        "compute with the answers",
+    ),
     Refused("windows", "SELECT SUM(cost) OVER (PARTITION BY ward) FROM visits", "GROUP BY"),
     Refused("subqueries without a name", "SELECT COUNT(*) FROM (SELECT age FROM visits)", "AS v"),
-    Refused("an order in a subquery", "SELECT COUNT(*) FROM (SELECT age FROM visits LIMIT 5) AS v", "ROW_NUMBER()"),
-    Refused("recursion", "WITH RECURSIVE v AS (SELECT age FROM visits) SELECT COUNT(*) FROM v", "Write the steps out"),
-    Refused("unions of answers", "SELECT COUNT(*) FROM a UNION ALL SELECT COUNT(*) FROM b", "Ask two questions"),
-    Refused("unions without ALL", "SELECT COUNT(*) FROM (SELECT x FROM a UNION SELECT x FROM b) AS c", "UNION ALL"),
+    Refused(
+        "an order in a subquery",
+        "SELECT COUNT(*) FROM (SELECT age FROM visits LIMIT 5) AS v",
+        "ROW_NUMBER()",
+    ),
+    Refused(
+        "recursion",
+        "WITH RECURSIVE v AS (SELECT age FROM visits) SELECT COUNT(*) FROM v",
+        "Write the steps out",
+    ),
+    Refused(
+        "unions of answers",
+        "SELECT COUNT(*) FROM a UNION ALL SELECT COUNT(*) FROM b",
+        "Ask two questions",
+    ),
+    Refused(
+        "unions without ALL",
+        "SELECT COUNT(*) FROM (SELECT x FROM a UNION SELECT x FROM b) AS c",
+        "UNION ALL",
+    ),
     Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "by itself"),
     Refused("changes", "DROP TABLE visits", "SELECT COUNT(*)"),
     Refused("files", "SELECT COUNT(*) FROM 'visits.parquet'", "declared table"),
     Refused("file functions", "SELECT COUNT(*) FROM read_csv('visits.csv')", "declared table"),
     Refused("other joins", "SELECT COUNT(*) FROM visits CROSS JOIN wards", "JOIN wards ON"),
-    Refused("conditions of joins", "SELECT COUNT(*) FROM visits JOIN wards ON visits.age > wards.age", "JOIN wards ON"),
-    Refused("other casts", "SELECT COUNT(*) FROM visits WHERE CAST(age AS TEXT) = '5'", "declared columns have their types"),
-    Refused("intervals", "SELECT COUNT(*) FROM visits WHERE day > DATE '2024-01-31' - INTERVAL 7 DAY", "a date itself"),
-    Refused("the clock", "SELECT COUNT(*) FROM visits WHERE day = CURRENT_DATE", "DATE '2024-01-31'"),
-    Refused("parameters", "SELECT COUNT(*) FROM visits WHERE age > ?", "the value into the question"),
+    Refused(
+        "conditions of joins",
+        "SELECT COUNT(*) FROM visits JOIN wards ON visits.age > wards.age",
+        "JOIN wards ON",
+    ),
+    Refused(
+        "other casts",
+        "SELECT COUNT(*) FROM visits WHERE CAST(age AS TEXT) = '5'",
+        "declared columns have their types",
+    ),
+    Refused(
+        "intervals",
+        "SELECT COUNT(*) FROM visits WHERE day > DATE '2024-01-31' - INTERVAL 7 DAY",
+        "a date itself",
+    ),
+    Refused(
+        "the clock", "SELECT COUNT(*) FROM visits WHERE day = CURRENT_DATE", "DATE '2024-01-31'"
+    ),
+    Refused(
+        "parameters", "SELECT COUNT(*) FROM visits WHERE age > ?", "the value into the question"
+    ),
     Refused("other patterns", "SELECT COUNT(*) FROM visits WHERE city GLOB 'a*'", "name ILIKE"),
-    Refused("escapes", "SELECT COUNT(*) FROM visits WHERE city LIKE 'a!%' ESCAPE '!'", "name ILIKE"),
+    Refused(
+        "escapes", "SELECT COUNT(*) FROM visits WHERE city LIKE 'a!%' ESCAPE '!'", "name ILIKE"
+    ),
     Refused("LOG", "SELECT COUNT(*) FROM visits WHERE LOG(cost) > 5", "LN(x) or LOG10(x)"),
-    Refused("other functions", "SELECT COUNT(*) FROM visits WHERE SIN(cost) > 5", "sordino docs sql"),
+    Refused(
+        "other functions", "SELECT COUNT(*) FROM visits WHERE SIN(cost) > 5", "sordino docs sql"
+    ),
     Refused("chance", "SELECT COUNT(*) FROM visits WHERE RANDOM() < 0.5", "all rows"),
     Refused("samples", "SELECT COUNT(*) FROM visits USING SAMPLE 10%", "all rows"),
-    Refused("the place of NULL", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n NULLS LAST", "out"),
-    Refused("hidden aggregates", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5", "to SELECT"),
+    Refused(
+        "the place of NULL",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n NULLS LAST",
+        "out",
+    ),
+    Refused(
+        "hidden aggregates",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5",
+        "to SELECT",
+    ),
 )
 
 
@@ -400,7 +512,10 @@ def render() -> str:
     for section in dict.fromkeys(row.section for row in known):
         lines += ["", f"### {section}", "", "| what | SQL | Python | note |", "|---|---|---|---|"]
         rows = (row for row in known if row.section == section)
-        lines += [f"| {row.what} | {_code(row.sql)} | {_code(row.python)} | {_cell(row.note)} |" for row in rows]
+        lines += [
+            f"| {row.what} | {_code(row.sql)} | {_code(row.python)} | {_cell(row.note)} |"
+            for row in rows
+        ]
     lines += ["", "### Refused", "", "| what | SQL | the error says |", "|---|---|---|"]
     lines += [f"| {row.what} | {_code(row.sql)} | ... {_cell(row.hint)} ... |" for row in REFUSED]
     return "\n".join(lines).strip() + "\n"

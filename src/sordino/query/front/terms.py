@@ -46,7 +46,9 @@ class Term:
 
     def __iter__(self) -> NoReturn:
         raise InvalidInput(
-            "a column where Python wants a list", "its values are never shown", "Use isin([...]) to look a value up."
+            "a column where Python wants a list",
+            "its values are never shown",
+            "Use isin([...]) to look a value up.",
         )
 
     def _with(self, function: str, *others: object) -> Term:
@@ -139,11 +141,15 @@ class Term:
         if isinstance(values, Question):
             if not isinstance(self.tree, Column):
                 raise InvalidInput(
-                    "isin(question)", "it is asked of the person column", "Write col('patient_id').isin(...)."
+                    "isin(question)",
+                    "it is asked of the person column",
+                    "Write col('patient_id').isin(...).",
                 )
             return Term(Member(self.tree, values.rows))
         if isinstance(values, str | Term) or not isinstance(values, Iterable):
-            raise InvalidInput(type(values).__name__, "isin takes a list of values", "Write isin(['A', 'B']).")
+            raise InvalidInput(
+                type(values).__name__, "isin takes a list of values", "Write isin(['A', 'B'])."
+            )
         return self._with("in", *values)
 
     def between(self, low: object, high: object) -> Term:
@@ -232,7 +238,9 @@ class Term:
 
     def substr(self, start: int, length: int | None = None) -> Term:
         """The characters from number `start` on (the first is 1), all or this many."""
-        return self._with("substr", start) if length is None else self._with("substr", start, length)
+        return (
+            self._with("substr", start) if length is None else self._with("substr", start, length)
+        )
 
     def date_part(self, part: str) -> Term:
         """A part of a date: year, quarter, month, week, day, dow, isodow, doy, hour, minute."""
@@ -323,9 +331,19 @@ class Measure:
 def _arithmetic(function: str, *parts: object) -> Measure:
     trees: list[Expression] = []
     for part in parts:
-        tree = part.tree if isinstance(part, Measure) else None if isinstance(part, Term | When) else calls.constant(part)
+        tree = (
+            part.tree
+            if isinstance(part, Measure)
+            else None
+            if isinstance(part, Term | When)
+            else calls.constant(part)
+        )
         if tree is None or not calls.is_arithmetic(tree):
-            raise _wrong(part, "aggregates are combined with aggregates and numbers", "Write sum('a') / sum('b').")
+            raise _wrong(
+                part,
+                "aggregates are combined with aggregates and numbers",
+                "Write sum('a') / sum('b').",
+            )
         trees.append(tree)
     return Measure(calls.call(function, *trees))
 
@@ -333,7 +351,10 @@ def _arithmetic(function: str, *parts: object) -> Measure:
 def _filtered(condition: Expression, tree: Aggregate | Call) -> Aggregate | Call:
     if isinstance(tree, Aggregate):
         return calls.when_true(condition, tree)
-    parts = (_filtered(condition, part) if isinstance(part, Aggregate | Call) else part for part in tree.arguments)
+    parts = (
+        _filtered(condition, part) if isinstance(part, Aggregate | Call) else part
+        for part in tree.arguments
+    )
     return Call(tree.function, tuple(parts))
 
 
@@ -361,7 +382,10 @@ def over_tree(
     if isinstance(item, Measure) and item.tree.function in ("count", "sum"):
         return Window(item.tree.function, item.tree.arguments, partition, order, frame)
     if not isinstance(item, Over):
-        rule, hint = "window takes functions of rows in an order", "Write window(order_by='day', k=so.row_number())."
+        rule, hint = (
+            "window takes functions of rows in an order",
+            "Write window(order_by='day', k=so.row_number()).",
+        )
         raise _wrong({name: item}, rule, hint)
     window = Window(item.function, item.arguments, partition, order, frame)
     return calls.call("clamp", window, *item.limits) if item.limits else window
@@ -444,7 +468,11 @@ def _value(value: object) -> Expression:
 def _truth(value: object) -> Expression:
     if isinstance(value, Term | bool):
         return _value(value)
-    raise _wrong(value, "& and | combine conditions", "Put each comparison into brackets: (col('a') > 1) & (col('b') > 2).")
+    raise _wrong(
+        value,
+        "& and | combine conditions",
+        "Put each comparison into brackets: (col('a') > 1) & (col('b') > 2).",
+    )
 
 
 def _wrong(value: object, rule: str, hint: str) -> InvalidInput:
@@ -460,7 +488,9 @@ def term_tree(value: ColumnLike) -> Expression:
     if isinstance(value, Measure):
         rule = "a column name or an expression belongs here, and no aggregate"
         raise InvalidInput("an aggregate", rule, "Write .agg(n=so.count()).")
-    raise _wrong(value, "a column name or an expression belongs here", "Write 'age', col('age') or lit(5).")
+    raise _wrong(
+        value, "a column name or an expression belongs here", "Write 'age', col('age') or lit(5)."
+    )
 
 
 def condition_tree(value: ColumnLike, tables: tuple[str, ...] = ()) -> Expression:
@@ -478,7 +508,11 @@ def col(name: str, table: str | None = None) -> Term:
     """A column by name; `table` names the public table that it belongs to, if it was joined."""
     for text in (name, table):
         if text is not None and (not isinstance(text, str) or not text):
-            raise _wrong(text, "a name must be text that is not empty", "Write col('age') or col('region', table='wards').")
+            raise _wrong(
+                text,
+                "a name must be text that is not empty",
+                "Write col('age') or col('region', table='wards').",
+            )
     return Term(Column(name, table))
 
 
@@ -583,20 +617,29 @@ def _measure(name: str, of: list[Kind]) -> Callable[..., Measure]:
     least = len(plain.arguments) if plain.least is None else plain.least
     parameters = [
         Parameter(
-            word, Parameter.POSITIONAL_OR_KEYWORD, annotation=ColumnLike, default=Parameter.empty if i < least else None
+            word,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=ColumnLike,
+            default=Parameter.empty if i < least else None,
         )
         for i, word in enumerate(plain.arguments)
     ]
     if plain.parameter is not None and fixed is None:
-        parameters.append(Parameter(plain.parameter, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any))
-    parameters += [Parameter(word, Parameter.KEYWORD_ONLY, annotation=bool, default=False) for word in options]
+        parameters.append(
+            Parameter(plain.parameter, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+        )
+    parameters += [
+        Parameter(word, Parameter.KEYWORD_ONLY, annotation=bool, default=False) for word in options
+    ]
     signature = Signature(parameters, return_annotation=Measure)
 
     def measure(*positional: Any, **named: Any) -> Measure:
         try:
             bound = signature.bind(*positional, **named).arguments
         except TypeError as error:
-            raise InvalidInput(f"so.{name}(...)", f"{error}", f"Write {plain.examples[0].python}.") from error
+            raise InvalidInput(
+                f"so.{name}(...)", f"{error}", f"Write {plain.examples[0].python}."
+            ) from error
         kind = next((kind for option, kind in options.items() if bound.get(option)), plain)
         given = [bound[word] for word in plain.arguments if bound.get(word) is not None]
         level = fixed
@@ -605,6 +648,8 @@ def _measure(name: str, of: list[Kind]) -> Callable[..., Measure]:
         return Measure(kind.form(tuple(map(term_tree, given)), level))
 
     measure.__name__ = measure.__qualname__ = name
-    measure.__doc__ = plain.says if fixed is None else f"The {plain.name} of {plain.parameter} {fixed}."
+    measure.__doc__ = (
+        plain.says if fixed is None else f"The {plain.name} of {plain.parameter} {fixed}."
+    )
     measure.__signature__ = signature  # type: ignore[attr-defined]
     return measure

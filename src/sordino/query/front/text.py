@@ -83,7 +83,11 @@ def frame_ends(frame: tuple[int | None, int | None]) -> tuple[str, str]:
     def words(end: int | None, side: str) -> str:
         if end == 0:
             return "CURRENT ROW"
-        return f"UNBOUNDED {side}" if end is None else f"{abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}"
+        return (
+            f"UNBOUNDED {side}"
+            if end is None
+            else f"{abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}"
+        )
 
     return words(frame[0], "PRECEDING"), words(frame[1], "FOLLOWING")
 
@@ -137,10 +141,15 @@ class _Writer:
             case Literal(value):
                 return _constant(value)
             case Case(branches, otherwise):
-                words = [f"WHEN {self.text(condition)} THEN {self.text(value)}" for condition, value in branches]
+                words = [
+                    f"WHEN {self.text(condition)} THEN {self.text(value)}"
+                    for condition, value in branches
+                ]
                 words += [] if otherwise == Literal(None) else [f"ELSE {self.text(otherwise)}"]
                 return _ATOM, " ".join(["CASE", *words, "END"])
-            case Call("not", (Call() | Member() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
+            case Call("not", (Call() | Member() as negated,)) if (
+                text := self._predicate(negated, "NOT ")
+            ) is not None:
                 return _PREDICATE, text
             case Member():
                 return _PREDICATE, self._predicate(node) or ""
@@ -152,10 +161,14 @@ class _Writer:
                 return _SIGN, f"-({self.text(x)})"  # -5 is a constant of its own
             case Call("neg", (x,)):
                 text = self.text(x, _SIGN)
-                return _SIGN, f"- {text}" if text.startswith("-") else f"-{text}"  # two signs would begin a comment
+                return _SIGN, f"- {text}" if text.startswith(
+                    "-"
+                ) else f"-{text}"  # two signs would begin a comment
             case Call("and" | "or" as function, (_, _, *_) as parts):
                 level = _AND if function == "and" else _OR
-                return level, f" {function.upper()} ".join(self.text(part, level + 1) for part in parts)
+                return level, f" {function.upper()} ".join(
+                    self.text(part, level + 1) for part in parts
+                )
             case Call(function, (left, right)) if function in _OPERATORS:
                 level = _OPERATORS[function]
                 # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on them
@@ -190,7 +203,9 @@ class _Writer:
             case Call("is_null", (x,)):
                 return f"{self.text(x, _SUM)} IS {negation}NULL"
             case Call("like" | "ilike" as function, (x, pattern)):
-                return f"{self.text(x, _SUM)} {negation}{function.upper()} {self.text(pattern, _SUM)}"
+                return (
+                    f"{self.text(x, _SUM)} {negation}{function.upper()} {self.text(pattern, _SUM)}"
+                )
             case Member(column, rows):
                 return f"{self.column(column)} {negation}IN ({_rows(rows)})"
             case Call("in", (x, *values)):
@@ -202,7 +217,9 @@ class _Writer:
         """An aggregate of a group's rows."""
         if value.function in WITHIN_PERSON:
             return f"{WITHIN_PERSON[value.function]}({self._list(value.arguments)})"
-        return kind_of(value).text(value, map(self.text, value.arguments), lambda level: self.text(number(level)))
+        return kind_of(value).text(
+            value, map(self.text, value.arguments), lambda level: self.text(number(level))
+        )
 
 
 def _name(name: str) -> str:
@@ -211,7 +228,11 @@ def _name(name: str) -> str:
 
 
 def _column(column: Column) -> str:
-    return _name(column.name) if column.table is None else f"{_name(column.table)}.{_name(column.name)}"
+    return (
+        _name(column.name)
+        if column.table is None
+        else f"{_name(column.table)}.{_name(column.name)}"
+    )
 
 
 _ROWS = _Writer(_column)
@@ -244,7 +265,10 @@ def _number(value: int | Fraction) -> tuple[int, str]:
     else:
         text = _decimal(size) or (str(size) if isinstance(size, int) else None)
     if text is None:
-        return _ATOM, f"({value.numerator}/{value.denominator})"  # without blanks: (1 / 3) is a division
+        return (
+            _ATOM,
+            f"({value.numerator}/{value.denominator})",
+        )  # without blanks: (1 / 3) is a division
     return (_SIGN, f"-{text}") if value < 0 else (_ATOM, text)
 
 
@@ -259,7 +283,9 @@ def _decimal(size: int | Fraction) -> str | None:
         return plain
     significant = digits.strip("0")
     power = len(digits) - len(digits.rstrip("0")) - places
-    scientific, *others = (f"{_pointed(significant, k)}e{power + k}" for k in range(len(significant) - 1, -1, -1))
+    scientific, *others = (
+        f"{_pointed(significant, k)}e{power + k}" for k in range(len(significant) - 1, -1, -1)
+    )
     # The point may stand anywhere, which at times makes the exponent shorter.
     texts = [*sorted((plain, scientific), key=_digits), *others]
     return next((text for text in texts if _digits(text) <= _MOST_DIGITS), None)
@@ -327,7 +353,12 @@ def _rows(rows: Rows | UnionAll) -> str:
         text = _ROWS.text(item.value)
         own = isinstance(item.value, Column) and item.value.name == item.name
         items.append(text if own else f"{text} AS {_name(item.name)}")
-    clauses = ["SELECT DISTINCT" if rows.distinct else "SELECT", ", ".join(items), "FROM", _source(rows.source)]
+    clauses = [
+        "SELECT DISTINCT" if rows.distinct else "SELECT",
+        ", ".join(items),
+        "FROM",
+        _source(rows.source),
+    ]
     if rows.where is not None:
         clauses += ["WHERE", _ROWS.text(rows.where)]
     if rows.keys is not None:
@@ -406,7 +437,9 @@ def _having(condition: Expression, answered: Answered) -> str:
     if _means(valued, condition, answered):
         return _Writer(written).text(valued)
     # A condition that no text asks for: its names are marked as outputs, in a way that the parser refuses.
-    return _ROWS.text(_replaced(condition, lambda column: Column(column.name, column.table or OUTPUT)))
+    return _ROWS.text(
+        _replaced(condition, lambda column: Column(column.name, column.table or OUTPUT))
+    )
 
 
 def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expression:
@@ -418,7 +451,10 @@ def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expre
         case Call(function, parts):
             return Call(function, tuple(_replaced(part, column) for part in parts))
         case Case(branches, otherwise):
-            pairs = tuple((_replaced(condition, column), _replaced(value, column)) for condition, value in branches)
+            pairs = tuple(
+                (_replaced(condition, column), _replaced(value, column))
+                for condition, value in branches
+            )
             return Case(pairs, _replaced(otherwise, column))
         case _:
             assert_never(node)

@@ -17,7 +17,12 @@ __all__ = ["Multiples", "Starts", "Unit", "domain", "domain_size"]
 
 Unit: TypeAlias = Literal["year", "quarter", "month", "week", "day", "hour", "minute"]
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
-_LENGTHS = {"week": timedelta(7), "day": timedelta(1), "hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
+_LENGTHS = {
+    "week": timedelta(7),
+    "day": timedelta(1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+}
 _MONDAY = datetime(2000, 1, 3)
 
 
@@ -70,7 +75,9 @@ class Starts(Sequence[date]):
             moment = datetime(2000 + year, month + 1, 1) if 2000 + year > 0 else FIRST_MOMENT
         else:
             # the first span may begin before the calendar does
-            moment = _MONDAY + max(number * self.units * _LENGTHS[self.unit], FIRST_MOMENT - _MONDAY)
+            moment = _MONDAY + max(
+                number * self.units * _LENGTHS[self.unit], FIRST_MOMENT - _MONDAY
+            )
         return moment if isinstance(self.lower, datetime) else moment.date()
 
     def __len__(self) -> int:

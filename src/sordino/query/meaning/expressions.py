@@ -35,14 +35,18 @@ Reads: TypeAlias = Callable[[tree.Expression], Typed]
 """Reads a column, or whatever else is no expression of one row, or refuses it."""
 
 
-def typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None) -> Typed:
+def typed(
+    expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None
+) -> Typed:
     """What an expression yields and the SQL that computes it; `known` are parts of it that are columns already."""
     found = _typed(expression, read, known or {})
     _refuse_deep(found.sql)
     return found
 
 
-def _typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed]) -> Typed:
+def _typed(
+    expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed]
+) -> Typed:
     if known and expression in known:
         leaf = known[expression]
         return Typed(leaf.type, leaf.sql.copy(), leaf.constant, leaf.domain)
@@ -62,7 +66,9 @@ def _typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Express
             expect_listed(expression, found)
             return function.apply(*found)
         case tree.Case(branches, otherwise):
-            pairs = [(_typed(when, read, known), _typed(then, read, known)) for when, then in branches]
+            pairs = [
+                (_typed(when, read, known), _typed(then, read, known)) for when, then in branches
+            ]
             return choose(pairs, _typed(otherwise, read, known))
         case _:
             assert_never(expression)
@@ -79,7 +85,9 @@ def _refuse_deep(sql: exp.Expression) -> None:
         waiting += [(child, below) for child in node.iter_expressions()]
 
 
-def condition(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None) -> Typed:
+def condition(
+    expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None
+) -> Typed:
     """An expression that must be a condition; NULL is one that is never true."""
     found = typed(expression, read, known)
     if not isinstance(found.type, Truth | Nothing):
@@ -106,7 +114,11 @@ def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -
     expression yields; this needs nothing of its type but BIGINT or DOUBLE.
     """
     type_ = nodes.as_number(number)
-    if nodes.nearest_double(step) <= 0 or lower > upper or max(abs(lower), abs(upper)) >= (LARGEST - 1) * step:
+    if (
+        nodes.nearest_double(step) <= 0
+        or lower > upper
+        or max(abs(lower), abs(upper)) >= (LARGEST - 1) * step
+    ):
         raise InvalidInput(f"{readable(step)} as the step of numbers from {readable(lower)} to {readable(upper)}",
                            "a step is positive and fits less than 2^62 times into its bounds",
                            "Choose a coarser step.")  # fmt: skip
@@ -115,7 +127,9 @@ def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -
         whole = _whole_steps(number.sql, step, lower, upper)
         if whole is not None:
             return whole
-    steps = nodes.doubles("/", nodes.as_double(number), nodes.real(step), safe=_divides_safely(type_, step))
+    steps = nodes.doubles(
+        "/", nodes.as_double(number), nodes.real(step), safe=_divides_safely(type_, step)
+    )
     x = nodes.binary(exp.Add, steps, nodes.real(0.5))
     return nodes.as_whole(exp.Floor(this=x), first, last)
 
@@ -127,7 +141,9 @@ def _divides_safely(number: Number, step: Fraction) -> bool:
     return max(abs(number.lower), abs(number.upper)) / step <= 2**1000
 
 
-def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression | None:
+def _whole_steps(
+    sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction
+) -> exp.Expression | None:
     """Steps of a BIGINT in integers only: clamped first, so that nothing after can overflow. None if 64 bits do not do."""
     low, high = math.ceil(lower), math.floor(upper)
     if low > high or max(abs(low), abs(high)) >= LARGEST:
@@ -137,7 +153,11 @@ def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fr
         return clamped
     if step.numerator == 1:
         finer = step.denominator
-        return nodes.binary(exp.Mul, clamped, nodes.whole(finer)) if max(abs(low), abs(high)) * finer < LARGEST else None
+        return (
+            nodes.binary(exp.Mul, clamped, nodes.whole(finer))
+            if max(abs(low), abs(high)) * finer < LARGEST
+            else None
+        )
     if step.denominator != 1:
         return None
     # floor((x + half) / step), counted from the lowest on, since the engine's whole division rounds towards zero
@@ -147,7 +167,9 @@ def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fr
     if max(abs(shift), abs(low + shift), abs(high + shift)) >= LARGEST:
         return None
     shifted = nodes.binary(exp.Add, clamped, nodes.whole(shift))
-    return nodes.binary(exp.Add, nodes.binary(exp.IntDiv, shifted, nodes.whole(size)), nodes.whole(first))
+    return nodes.binary(
+        exp.Add, nodes.binary(exp.IntDiv, shifted, nodes.whole(size)), nodes.whole(first)
+    )
 
 
 def key_index(key: Typed) -> exp.Expression:
@@ -157,13 +179,20 @@ def key_index(key: Typed) -> exp.Expression:
     """
     match key.type:
         case Number(lower=Fraction() as lower, upper=Fraction() as upper, step=Fraction() as step):
-            return quantised(key, step, math.ceil(lower / step) * step, math.floor(upper / step) * step)
+            return quantised(
+                key, step, math.ceil(lower / step) * step, math.floor(upper / step) * step
+            )
         case _:
             return key.sql
 
 
 def key_value(key: Typed, value: tree.Value) -> tree.Value:
     """What `key_index` yields for a value of the key's domain."""
-    if isinstance(key.type, Number) and key.type.bounded and key.type.step is not None and isinstance(value, int | Fraction):
+    if (
+        isinstance(key.type, Number)
+        and key.type.bounded
+        and key.type.step is not None
+        and isinstance(value, int | Fraction)
+    ):
         return int(Fraction(value) / key.type.step)
     return value

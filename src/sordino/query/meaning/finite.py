@@ -51,7 +51,11 @@ def finite(typed: Typed) -> Finite:
             place = nodes.place_in([str(value) for value in values], typed.sql)
             return Finite(place, tuple(range(1, len(values) + 1)), values)
         case Number(step=Fraction() as step):
-            steps = values if step == 1 else tuple(int(Fraction(v) / step) for v in values if isinstance(v, int | Fraction))
+            steps = (
+                values
+                if step == 1
+                else tuple(int(Fraction(v) / step) for v in values if isinstance(v, int | Fraction))
+            )
             return Finite(key_index(typed), steps, values)
         case _:
             return Finite(typed.sql, values, values)

@@ -18,9 +18,24 @@ from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
-__all__ = ["Function", "alike", "hull", "is_null_constant", "literal_int", "literal_text", "number_of", "refuse", "words"]
+__all__ = [
+    "Function",
+    "alike",
+    "hull",
+    "is_null_constant",
+    "literal_int",
+    "literal_text",
+    "number_of",
+    "refuse",
+    "words",
+]
 
-ENGINE_TYPES: dict[type[Type], str] = {Truth: "boolean", Text: "varchar", Day: "date", Moment: "timestamp"}
+ENGINE_TYPES: dict[type[Type], str] = {
+    Truth: "boolean",
+    Text: "varchar",
+    Day: "date",
+    Moment: "timestamp",
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,9 @@ class Function:
             wanted = str(self.least) if self.least == self.most else f"{self.least} or more" if self.most is None \
                 else f"{self.least} to {self.most}"  # fmt: skip
             raise InvalidInput(
-                f"{self.name} with {len(arguments)} arguments", f"{self.name} takes {wanted}", f"{self.meaning}."
+                f"{self.name} with {len(arguments)} arguments",
+                f"{self.name} takes {wanted}",
+                f"{self.meaning}.",
             )
         return self.rule(*arguments)
 
@@ -50,7 +67,13 @@ def words(typed: Typed) -> str:
         value = typed.constant[0]
         if isinstance(value, Fraction):
             return readable(value)
-        return "NULL" if value is None else value.isoformat() if isinstance(value, date) else show(value)
+        return (
+            "NULL"
+            if value is None
+            else value.isoformat()
+            if isinstance(value, date)
+            else show(value)
+        )
     return kind_words(typed.type)
 
 
@@ -73,7 +96,9 @@ def kind_words(type_: Type) -> str:
             assert_never(type_)
 
 
-def refuse(function: str, arguments: Sequence[Typed], rule: str, hint: str, code: Code | None = None) -> InvalidInput:
+def refuse(
+    function: str, arguments: Sequence[Typed], rule: str, hint: str, code: Code | None = None
+) -> InvalidInput:
     """A refusal that names the function and its arguments in words."""
     if len(arguments) > 4:
         listed = ", ".join(words(a) for a in arguments[:3]) + f" and {len(arguments) - 3} more"
@@ -102,12 +127,17 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 raise refuse(function, arguments, "a date is not a number", hint)
             case _:
                 raise refuse(
-                    function, arguments, f"{function} needs numbers", "Pass columns of type int or float, or numbers."
+                    function,
+                    arguments,
+                    f"{function} needs numbers",
+                    "Pass columns of type int or float, or numbers.",
                 )
     return numbers
 
 
-def literal_int(function: str, arguments: Sequence[Typed], position: int, name: str, lower: int, upper: int) -> int:
+def literal_int(
+    function: str, arguments: Sequence[Typed], position: int, name: str, lower: int, upper: int
+) -> int:
     """An argument that must be written out as a whole number within bounds."""
     known = arguments[position].constant
     value = known[0] if known is not None else None
@@ -117,7 +147,9 @@ def literal_int(function: str, arguments: Sequence[Typed], position: int, name: 
     return value
 
 
-def literal_text(function: str, arguments: Sequence[Typed], position: int, name: str, hint: str) -> str:
+def literal_text(
+    function: str, arguments: Sequence[Typed], position: int, name: str, hint: str
+) -> str:
     """An argument that must be written out as text."""
     known = arguments[position].constant
     value = known[0] if known is not None else None
@@ -155,8 +187,15 @@ def alike(function: str, arguments: Sequence[Typed]) -> list[Typed]:
             result = [as_moment(a) for a in result]
     kinds = {type(a.type) for a in result} - {Nothing}
     if len(kinds) > 1:
-        found = " and ".join(sorted(kind_words(a.type) for a in {type(a.type): a for a in result}.values()))
-        raise refuse(function, arguments, f"{function} needs arguments of one kind, not {found}", _same_kind(arguments))
+        found = " and ".join(
+            sorted(kind_words(a.type) for a in {type(a.type): a for a in result}.values())
+        )
+        raise refuse(
+            function,
+            arguments,
+            f"{function} needs arguments of one kind, not {found}",
+            _same_kind(arguments),
+        )
     return result
 
 
@@ -166,7 +205,11 @@ def _same_kind(arguments: Sequence[Typed]) -> str:
     for constant in (a.constant[0] for a in arguments if a.constant is not None):
         if kinds == {Text} and isinstance(constant, int) and not isinstance(constant, bool):
             return f"Write the text in single quotes: '{constant}'."
-        if kinds == {Number} and isinstance(constant, str) and re.fullmatch(r"(?a:-?\d+(\.\d+)?)", constant.strip()):
+        if (
+            kinds == {Number}
+            and isinstance(constant, str)
+            and re.fullmatch(r"(?a:-?\d+(\.\d+)?)", constant.strip())
+        ):
             return f"Write the number without quotes: {constant.strip()}."
     if kinds & {Day, Moment}:
         return "Write dates in single quotes: '2024-01-31'."
@@ -196,7 +239,11 @@ def hull(arguments: Sequence[Typed]) -> Type:
         return intervals.hull(numbers)
     if texts:
         listed = [t.values for t in texts if t.values is not None]
-        values = tuple(dict.fromkeys(v for few in listed for v in few)) if len(listed) == len(texts) else None
+        values = (
+            tuple(dict.fromkeys(v for few in listed for v in few))
+            if len(listed) == len(texts)
+            else None
+        )
         longest = [t.longest for t in texts if t.longest is not None]
         return Text(values, max(longest) if len(longest) == len(texts) else None, nullable)
     if days:
@@ -206,7 +253,9 @@ def hull(arguments: Sequence[Typed]) -> Type:
     return Truth(nullable) if types else Nothing()
 
 
-def selection(type_: Type, arguments: Sequence[Typed], build: Callable[[list[exp.Expression]], exp.Expression]) -> Typed:
+def selection(
+    type_: Type, arguments: Sequence[Typed], build: Callable[[list[exp.Expression]], exp.Expression]
+) -> Typed:
     """SQL that picks one of alike arguments: numbers all in BIGINT or all in DOUBLE, NULLs typed.
 
     Where the picked number is whole by its type but some argument is a DOUBLE (an unbounded one), it is rounded.
@@ -215,11 +264,22 @@ def selection(type_: Type, arguments: Sequence[Typed], build: Callable[[list[exp
         return nodes.constant(None)
     if not isinstance(type_, Number):
         engine_type = ENGINE_TYPES[type(type_)]
-        return Typed(type_, build([nodes.null(engine_type) if is_null_constant(a) else a.sql for a in arguments]))
-    integral = all(isinstance(a.type, Nothing) or (isinstance(a.type, Number) and a.type.integral) for a in arguments)
+        return Typed(
+            type_,
+            build([nodes.null(engine_type) if is_null_constant(a) else a.sql for a in arguments]),
+        )
+    integral = all(
+        isinstance(a.type, Nothing) or (isinstance(a.type, Number) and a.type.integral)
+        for a in arguments
+    )
     if integral and type_.integral:
-        return Typed(type_, build([nodes.null("bigint") if is_null_constant(a) else a.sql for a in arguments]))
-    sql = build([nodes.null("double") if is_null_constant(a) else nodes.as_double(a) for a in arguments])
+        return Typed(
+            type_,
+            build([nodes.null("bigint") if is_null_constant(a) else a.sql for a in arguments]),
+        )
+    sql = build(
+        [nodes.null("double") if is_null_constant(a) else nodes.as_double(a) for a in arguments]
+    )
     if not type_.integral:
         return Typed(type_, sql)
     lower, upper = intervals.ends(type_)

@@ -18,5 +18,14 @@ from sordino.query.meaning.times import TIME_FUNCTIONS
 __all__ = ["FUNCTIONS", "Function"]
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
-    {f.name: f for f in (*NUMBER_FUNCTIONS, *LOGIC_FUNCTIONS, *TEXT_FUNCTIONS, *TIME_FUNCTIONS, *CAST_FUNCTIONS)}
+    {
+        f.name: f
+        for f in (
+            *NUMBER_FUNCTIONS,
+            *LOGIC_FUNCTIONS,
+            *TEXT_FUNCTIONS,
+            *TIME_FUNCTIONS,
+            *CAST_FUNCTIONS,
+        )
+    }
 )

@@ -29,7 +29,12 @@ def ends(x: Number) -> tuple[Fraction, Fraction]:
     """Both bounds of a number that must have them."""
     if x.lower is None or x.upper is None:
         hint = "Declare its min and max."
-        raise InvalidInput("a number without bounds", "this needs both bounds of the number", hint, Code.DECLARATION)
+        raise InvalidInput(
+            "a number without bounds",
+            "this needs both bounds of the number",
+            hint,
+            Code.DECLARATION,
+        )
     return x.lower, x.upper
 
 
@@ -46,7 +51,10 @@ def _common_step(numbers: Iterable[Number]) -> Fraction | None:
         if number.step is None:
             return None
         a, b = step, number.step
-        step = Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+        step = Fraction(
+            math.gcd(a.numerator * b.denominator, b.numerator * a.denominator),
+            a.denominator * b.denominator,
+        )
     return step or Fraction(1)
 
 
@@ -65,7 +73,9 @@ def add(x: Number, y: Number) -> Number:
 def negate(x: Number) -> Number:
     """The type of -x."""
     lower, upper = (None if end is None else -end for end in (x.upper, x.lower))
-    return Number(lower, upper, x.step, None if x.values is None else tuple(-v for v in x.values), x.nullable)
+    return Number(
+        lower, upper, x.step, None if x.values is None else tuple(-v for v in x.values), x.nullable
+    )
 
 
 def subtract(x: Number, y: Number) -> Number:
@@ -119,7 +129,9 @@ def absolute(x: Number) -> Number:
 
 def rounded(x: Number, to_whole: Callable[[Fraction], int], width: Fraction) -> Number:
     """The type of to_whole(x / width) * width for a monotone rounding."""
-    lower, upper = (None if end is None else to_whole(end / width) * width for end in (x.lower, x.upper))
+    lower, upper = (
+        None if end is None else to_whole(end / width) * width for end in (x.lower, x.upper)
+    )
     return Number(lower, upper, width, None, x.nullable)
 
 
@@ -129,7 +141,11 @@ def hull(numbers: Sequence[Number]) -> Number:
     lower = None if None in lowers else min(end for end in lowers if end is not None)
     upper = None if None in uppers else max(end for end in uppers if end is not None)
     listed = [x.values for x in numbers if x.values is not None]
-    values = tuple(dict.fromkeys(v for few in listed for v in few)) if len(listed) == len(numbers) else None
+    values = (
+        tuple(dict.fromkeys(v for few in listed for v in few))
+        if len(listed) == len(numbers)
+        else None
+    )
     return Number(lower, upper, _common_step(numbers), values, any(x.nullable for x in numbers))
 
 
@@ -141,7 +157,9 @@ def least(numbers: Sequence[Number]) -> Number:
         caps.append(one.upper)
     upper = min(caps, default=None)
     lower = one.lower
-    return Number(lower, upper, one.step, _within(one.values, lower, upper), all(x.nullable for x in numbers))
+    return Number(
+        lower, upper, one.step, _within(one.values, lower, upper), all(x.nullable for x in numbers)
+    )
 
 
 def greatest(numbers: Sequence[Number]) -> Number:
@@ -154,9 +172,13 @@ def clamp(x: Number, low: Number, high: Number) -> Number:
     (bottom, _), (_, top) = ends(low), ends(high)
     lower = bottom if x.lower is None else min(max(x.lower, bottom), top)
     upper = top if x.upper is None else min(max(x.upper, bottom), top)
-    reached = [low] * (x.lower is None or x.lower < bottom) + [high] * (x.upper is None or x.upper > top)
+    reached = [low] * (x.lower is None or x.lower < bottom) + [high] * (
+        x.upper is None or x.upper > top
+    )
     values = None
-    if x.values is not None and all(end.step is not None and end.step.denominator == 1 for end in reached):
+    if x.values is not None and all(
+        end.step is not None and end.step.denominator == 1 for end in reached
+    ):
         values = tuple(dict.fromkeys(int(min(max(Fraction(v), bottom), top)) for v in x.values))
     return Number(lower, upper, _common_step((x, *reached)), values, x.nullable)
 
@@ -178,17 +200,24 @@ def logarithm(x: Number, base: int | None = None) -> Number:
     """The type of the natural logarithm, or of the one to a base; NULL where x is not above zero."""
 
     def compute(value: Fraction) -> tuple[Fraction, Fraction]:
-        return _outward(lambda: ball(value).log() if base is None else ball(value).log() / ball(base).log())
+        return _outward(
+            lambda: ball(value).log() if base is None else ball(value).log() / ball(base).log()
+        )
 
     # the least whole number above zero is the step; floats come as near to zero as they like
     least = x.lower if x.lower is not None and x.lower > 0 else x.step if x.integral else None
     most = x.upper if x.upper is None or x.upper > (least or 0) else least
-    return Number(None if least is None else compute(least)[0], None if most is None else compute(most)[1])
+    return Number(
+        None if least is None else compute(least)[0], None if most is None else compute(most)[1]
+    )
 
 
 def exponential(x: Number) -> Number:
     """The type of e to the x."""
-    low, high = (end if end is not None and abs(end) <= _LARGEST_POWER / 2 else None for end in (x.lower, x.upper))
+    low, high = (
+        end if end is not None and abs(end) <= _LARGEST_POWER / 2 else None
+        for end in (x.lower, x.upper)
+    )
     lower = Fraction(0) if low is None else _outward(lambda: ball(low).exp())[0]
     upper = None if high is None else _outward(lambda: ball(high).exp())[1]
     return Number(lower, upper)
@@ -221,15 +250,24 @@ def power(x: Number, y: Number) -> Number:
     corners = [_corner(base, exponent) for base in bases for exponent in (y.lower, y.upper)]
     highs = [high for _, high in corners if high is not None]
     if not lower:  # zero to a positive power is zero, and zero to the zero is one
-        corners, highs = [*corners, (Fraction(0), None)], [*highs, Fraction(1 if y.lower < _NEAR_ZERO else 0)]
-    return Number(min(low for low, _ in corners), max(highs) if len(highs) == len(corners) else None)
+        corners, highs = (
+            [*corners, (Fraction(0), None)],
+            [*highs, Fraction(1 if y.lower < _NEAR_ZERO else 0)],
+        )
+    return Number(
+        min(low for low, _ in corners), max(highs) if len(highs) == len(corners) else None
+    )
 
 
 def _whole_power(x: Number, n: int) -> Number:
     """The type of a product of n equal numbers; without bounds if they are unknown or huge."""
     if n == 0:
         return Number(Fraction(1), Fraction(1))
-    if x.lower is None or x.upper is None or n * max(_bits(x.lower), _bits(x.upper)) > 4 * _LARGEST_POWER:
+    if (
+        x.lower is None
+        or x.upper is None
+        or n * max(_bits(x.lower), _bits(x.upper)) > 4 * _LARGEST_POWER
+    ):
         return Number(Fraction(0) if n % 2 == 0 or (x.lower is not None and x.lower >= 0) else None)
     results = [x.lower**n, x.upper**n] + [Fraction(0)] * (x.lower < 0 < x.upper)
     return Number(min(results), max(results), None if x.step is None else x.step**n)
@@ -246,7 +284,11 @@ def _bits(value: Fraction) -> int:
     return max(value.numerator.bit_length(), value.denominator.bit_length())
 
 
-def _within(values: tuple[int, ...] | None, lower: Fraction | None, upper: Fraction | None) -> tuple[int, ...] | None:
+def _within(
+    values: tuple[int, ...] | None, lower: Fraction | None, upper: Fraction | None
+) -> tuple[int, ...] | None:
     if values is None:
         return None
-    return tuple(v for v in values if (lower is None or lower <= v) and (upper is None or v <= upper))
+    return tuple(
+        v for v in values if (lower is None or lower <= v) and (upper is None or v <= upper)
+    )

@@ -25,15 +25,25 @@ _SHOWN, _SEARCHED = 10, 1000
 
 def expect_listed(call: tree.Call, arguments: Sequence[Typed]) -> None:
     """Refuse =, <> and IN of an expression whose values are known with a constant that is none of them."""
-    if call.function in _ORDERED and any(isinstance(part, tree.Literal) and part.value is None for part in call.arguments):
-        name = next((_named(part) for part in call.arguments if not isinstance(part, tree.Literal)), "x")
+    if call.function in _ORDERED and any(
+        isinstance(part, tree.Literal) and part.value is None for part in call.arguments
+    ):
+        name = next(
+            (_named(part) for part in call.arguments if not isinstance(part, tree.Literal)), "x"
+        )
         rule = "a comparison with NULL is never true, so that it would keep no row"
-        raise InvalidInput(f"{name} {call.function} NULL", rule, f"Write {name} IS NULL, or {name} IS NOT NULL.")
+        raise InvalidInput(
+            f"{name} {call.function} NULL", rule, f"Write {name} IS NULL, or {name} IS NOT NULL."
+        )
     if call.function not in _COMPARED:
         return
     constants = [a.constant[0] for a in arguments if a.constant is not None]
     for written, found in zip(call.arguments, arguments, strict=True):
-        if found.constant is None and isinstance(found.type, Text | Number) and found.type.values is not None:
+        if (
+            found.constant is None
+            and isinstance(found.type, Text | Number)
+            and found.type.values is not None
+        ):
             _expect(_named(written), constants, found.type.values)
 
 
@@ -78,7 +88,9 @@ def _unlisted(name: str, constant: tree.Value, values: Collection[tree.Value]) -
     listed = ", ".join(map(_shown, islice(values, _SHOWN)))
     more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
     rule = f"{name} never has this value, so that the comparison says nothing"
-    error = InvalidInput(f"{name} compared with {_shown(constant)}", rule, f"{meant}Its values are {listed}{more}.")
+    error = InvalidInput(
+        f"{name} compared with {_shown(constant)}", rule, f"{meant}Its values are {listed}{more}."
+    )
     return error.about(word=_shown(constant), instead=_shown(near[0]) if near else "")
 
 

@@ -8,7 +8,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sordino.query.meaning import nodes
-from sordino.query.meaning.function import Function, alike, hull, is_null_constant, refuse, selection
+from sordino.query.meaning.function import (
+    Function,
+    alike,
+    hull,
+    is_null_constant,
+    refuse,
+    selection,
+)
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Truth
 
@@ -20,9 +27,15 @@ def as_truth(function: str, arguments: Sequence[Typed]) -> list[Typed]:
     for a in arguments:
         if not isinstance(a.type, Truth | Nothing):
             raise refuse(
-                function, arguments, f"{function} needs conditions", "Compare the value with something, as in age >= 65."
+                function,
+                arguments,
+                f"{function} needs conditions",
+                "Compare the value with something, as in age >= 65.",
             )
-    return [Typed(Truth(), nodes.null("boolean"), (None,)) if is_null_constant(a) else a for a in arguments]
+    return [
+        Typed(Truth(), nodes.null("boolean"), (None,)) if is_null_constant(a) else a
+        for a in arguments
+    ]
 
 
 def _nullable(arguments: Sequence[Typed]) -> bool:
@@ -50,13 +63,21 @@ def _comparison(name: str, node: type[exp.Expression]) -> Callable[[Typed, Typed
 def _in(x: Typed, *listed: Typed) -> Typed:
     for literal in listed:
         if literal.constant is None:
-            raise refuse("in", (x, literal), "IN takes written-out values", "Join several comparisons by OR instead.")
+            raise refuse(
+                "in",
+                (x, literal),
+                "IN takes written-out values",
+                "Join several comparisons by OR instead.",
+            )
     if is_null_constant(x):
         return Typed(Truth(), nodes.null("boolean"), (None,))
     same = alike("in", (x, *listed))
     first, *rest = _comparable(same)
     # the engine copies what stands before IN
-    return Typed(Truth(_nullable(same)), nodes.let(first, lambda v: exp.Paren(this=exp.In(this=v, expressions=rest))))
+    return Typed(
+        Truth(_nullable(same)),
+        nodes.let(first, lambda v: exp.Paren(this=exp.In(this=v, expressions=rest))),
+    )
 
 
 def _joined(name: str, node: type[exp.Expression]) -> Callable[..., Typed]:
@@ -102,7 +123,9 @@ def choose(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed) -> Typed:
         type_ = replace(type_, nullable=_nullable(values))
 
     def build(sql: list[exp.Expression]) -> exp.Expression:
-        return nodes.case([(c.sql, then) for c, then in zip(conditions, sql[:-1], strict=True)], sql[-1])
+        return nodes.case(
+            [(c.sql, then) for c, then in zip(conditions, sql[:-1], strict=True)], sql[-1]
+        )
 
     return selection(type_, values, build)
 

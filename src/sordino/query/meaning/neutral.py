@@ -6,7 +6,17 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-__all__ = ["Doubles", "Fits", "Indicator", "ItemOf", "LeastOf", "Let", "PlaceIn", "TextList", "WideDiv"]
+__all__ = [
+    "Doubles",
+    "Fits",
+    "Indicator",
+    "ItemOf",
+    "LeastOf",
+    "Let",
+    "PlaceIn",
+    "TextList",
+    "WideDiv",
+]
 
 
 class Let(exp.Expression):

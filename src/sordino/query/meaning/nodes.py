@@ -29,7 +29,12 @@ _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp
           "date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}  # fmt: skip
 
 
-_OPERATORS: dict[str, type[exp.Expression]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
+_OPERATORS: dict[str, type[exp.Expression]] = {
+    "+": exp.Add,
+    "-": exp.Sub,
+    "*": exp.Mul,
+    "/": exp.Div,
+}
 
 
 def cast(sql: exp.Expression, kind: str) -> exp.Expression:
@@ -42,12 +47,16 @@ def try_cast(sql: exp.Expression, kind: str) -> exp.Expression:
     return exp.TryCast(this=sql, to=exp.DataType(this=_KINDS[kind]))
 
 
-def binary(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def binary(
+    operator: type[exp.Expression], left: exp.Expression, right: exp.Expression
+) -> exp.Expression:
     """An operator in brackets, so that it binds as the tree says."""
     return exp.Paren(this=operator(this=left, expression=right))
 
 
-def doubles(operator: str, left: exp.Expression, right: exp.Expression, *, safe: bool = False) -> exp.Expression:
+def doubles(
+    operator: str, left: exp.Expression, right: exp.Expression, *, safe: bool = False
+) -> exp.Expression:
     """Two DOUBLEs joined by + - * or /; `safe` where no result is too large for a double, or so small that it becomes 0."""
     if safe:
         return binary(_OPERATORS[operator], left, right)
@@ -60,20 +69,31 @@ def indicator(sql: exp.Expression) -> exp.Expression:
 
 
 def case(
-    branches: Sequence[tuple[exp.Expression, exp.Expression]], otherwise: exp.Expression | None = None
+    branches: Sequence[tuple[exp.Expression, exp.Expression]],
+    otherwise: exp.Expression | None = None,
 ) -> exp.Expression:
     """A searched CASE; without `otherwise` it ends in NULL."""
-    return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise)
+    return exp.Case(
+        ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise
+    )
 
 
 def least(*sql: exp.Expression) -> exp.Expression:
     """The smallest argument; NULLs are skipped, NaN is greater than everything."""
-    return exp.Least(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True) if len(sql) > 1 else sql[0]
+    return (
+        exp.Least(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True)
+        if len(sql) > 1
+        else sql[0]
+    )
 
 
 def greatest(*sql: exp.Expression) -> exp.Expression:
     """The largest argument; NULLs are skipped, NaN is greater than everything."""
-    return exp.Greatest(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True) if len(sql) > 1 else sql[0]
+    return (
+        exp.Greatest(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True)
+        if len(sql) > 1
+        else sql[0]
+    )
 
 
 def null(kind: str) -> exp.Expression:
@@ -133,12 +153,20 @@ def not_nan(sql: exp.Expression) -> exp.Expression:
 
 def not_zero(sql: exp.Expression) -> exp.Expression:
     """A DOUBLE with zero as NULL."""
-    return let(sql, lambda v: case([(exp.EQ(this=v.copy(), expression=real(0.0)), null("double"))], v.copy()))
+    return let(
+        sql,
+        lambda v: case([(exp.EQ(this=v.copy(), expression=real(0.0)), null("double"))], v.copy()),
+    )
 
 
 def finite(sql: exp.Expression) -> exp.Expression:
     """A DOUBLE with NaN, which is above everything, and infinities as NULL."""
-    return let(sql, lambda v: case([(exp.LTE(this=exp.Abs(this=v.copy()), expression=real(sys.float_info.max)), v.copy())]))
+    return let(
+        sql,
+        lambda v: case(
+            [(exp.LTE(this=exp.Abs(this=v.copy()), expression=real(sys.float_info.max)), v.copy())]
+        ),
+    )
 
 
 def clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
@@ -153,7 +181,9 @@ def clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> 
 def as_number(typed: Typed) -> Number:
     """The type of an expression that must be a number."""
     if not isinstance(typed.type, Number):
-        raise InvalidInput("an expression that is not a number", "a number is needed here", "Pass a number.")
+        raise InvalidInput(
+            "an expression that is not a number", "a number is needed here", "Pass a number."
+        )
     return typed.type
 
 
@@ -175,7 +205,12 @@ def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
 
     def clamped(v: exp.Expression) -> exp.Expression:
         inside = case(
-            [(exp.GTE(this=v.copy(), expression=bottom), Fits(this=v.copy(), to=exp.DataType(this=_KINDS["bigint"])))],
+            [
+                (
+                    exp.GTE(this=v.copy(), expression=bottom),
+                    Fits(this=v.copy(), to=exp.DataType(this=_KINDS["bigint"])),
+                )
+            ],
             whole(lower),
         )
         # NaN is above everything and NULL is not comparable, so both pass the first test by
@@ -209,19 +244,31 @@ def constant(value: Value) -> Typed:
             if exact.denominator == 1:
                 known = (int(exact),)
                 number = Number(exact, exact, number.step, (int(exact),), nullable=False)
-            return Typed(number, cast(whole(int(exact)), "bigint") if number.integral else real(exact), known)
+            return Typed(
+                number, cast(whole(int(exact)), "bigint") if number.integral else real(exact), known
+            )
         case str():
             if not _text_is_clean(value):
                 raise InvalidInput(f"the text {show(value)}", "a text holds no NUL and no half of a surrogate pair",
                                    "Write the text without it.")  # fmt: skip
-            return Typed(Text((value,), len(value), nullable=False), exp.Literal.string(value), known)
+            return Typed(
+                Text((value,), len(value), nullable=False), exp.Literal.string(value), known
+            )
         case datetime():
             if value.tzinfo is not None:
-                raise InvalidInput(f"the time {value.isoformat()}", "times have no time zone here", "Leave the zone out.")
+                raise InvalidInput(
+                    f"the time {value.isoformat()}",
+                    "times have no time zone here",
+                    "Leave the zone out.",
+                )
             sql = cast(exp.Literal.string(value.isoformat(" ")), "timestamp")
             return Typed(Moment(value, value, nullable=False), sql, known)
         case date():
-            return Typed(Day(value, value, nullable=False), cast(exp.Literal.string(value.isoformat()), "date"), known)
+            return Typed(
+                Day(value, value, nullable=False),
+                cast(exp.Literal.string(value.isoformat()), "date"),
+                known,
+            )
 
 
 def text_list(values: Sequence[str]) -> exp.Expression:

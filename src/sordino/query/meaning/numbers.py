@@ -14,7 +14,16 @@ from sqlglot import exp
 
 from sordino.errors import Code
 from sordino.query.meaning import intervals, nodes
-from sordino.query.meaning.function import Function, alike, hull, is_null_constant, literal_int, number_of, refuse, selection
+from sordino.query.meaning.function import (
+    Function,
+    alike,
+    hull,
+    is_null_constant,
+    literal_int,
+    number_of,
+    refuse,
+    selection,
+)
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Day, Moment, Nothing, Number, Text
 
@@ -28,7 +37,10 @@ _DIGITS = 15
 
 def _finite(*types: Number) -> bool:
     """Whether bounds show that no value is near the end of the doubles."""
-    return all(t.lower is not None and t.upper is not None and max(abs(t.lower), abs(t.upper)) <= _SAFE for t in types)
+    return all(
+        t.lower is not None and t.upper is not None and max(abs(t.lower), abs(t.upper)) <= _SAFE
+        for t in types
+    )
 
 
 def _double(type_: Number, operands: tuple[Number, ...], sql: exp.Expression) -> Typed:
@@ -41,7 +53,11 @@ def _double(type_: Number, operands: tuple[Number, ...], sql: exp.Expression) ->
 
 def _size(number: Number) -> Fraction | None:
     """The largest magnitude; None if it is not known."""
-    return None if number.lower is None or number.upper is None else max(abs(number.lower), abs(number.upper))
+    return (
+        None
+        if number.lower is None or number.upper is None
+        else max(abs(number.lower), abs(number.upper))
+    )
 
 
 def _at_least_one(x: Typed) -> bool:
@@ -65,7 +81,9 @@ def _exact_range(name: str, x: Typed, y: Typed) -> bool:
     if not isinstance(known, int | Fraction) or not known:
         return False
     divisor = abs(Fraction(known))
-    return most / divisor <= _SAFE and (divisor <= 1 or (nodes.as_number(x).integral and divisor <= _SAFE))
+    return most / divisor <= _SAFE and (
+        divisor <= 1 or (nodes.as_number(x).integral and divisor <= _SAFE)
+    )
 
 
 def _operator(
@@ -78,7 +96,9 @@ def _operator(
         type_ = rule(a, b)
         if a.integral and b.integral and type_.integral:
             return Typed(type_, nodes.binary(node, x.sql, y.sql))
-        sql = nodes.doubles(name, nodes.as_double(x), nodes.as_double(y), safe=_exact_range(name, x, y))
+        sql = nodes.doubles(
+            name, nodes.as_double(x), nodes.as_double(y), safe=_exact_range(name, x, y)
+        )
         return _double(type_, (a, b), sql)
 
     return apply
@@ -92,7 +112,9 @@ def _divide(x: Typed, y: Typed) -> Typed:
     divisor = nodes.as_double(y)
     if y.constant is None or nodes.nearest_double(b.lower or Fraction(0)) == 0:
         divisor, type_ = nodes.not_zero(divisor), replace(type_, nullable=True)
-    return _double(type_, (a, b), nodes.doubles("/", nodes.as_double(x), divisor, safe=_exact_range("/", x, y)))
+    return _double(
+        type_, (a, b), nodes.doubles("/", nodes.as_double(x), divisor, safe=_exact_range("/", x, y))
+    )
 
 
 def _modulo(x: Typed, y: Typed) -> Typed:
@@ -132,12 +154,18 @@ def _half_away(value: Fraction) -> int:
     return math.floor(value + Fraction(1, 2)) if value >= 0 else math.ceil(value - Fraction(1, 2))
 
 
-def _to_multiple(x: Typed, node: type[exp.Expression], to_whole: Callable[[Fraction], int], width: Fraction) -> Typed:
+def _to_multiple(
+    x: Typed, node: type[exp.Expression], to_whole: Callable[[Fraction], int], width: Fraction
+) -> Typed:
     """node(x / width) * width, in 64-bit integers where the result is whole and bounded."""
     type_ = intervals.rounded(nodes.as_number(x), to_whole, width)
     sql = nodes.as_double(x)
     known = nodes.constant(width)
-    divided = sql if width == 1 else nodes.doubles("/", sql, nodes.real(width), safe=_exact_range("/", x, known))
+    divided = (
+        sql
+        if width == 1
+        else nodes.doubles("/", sql, nodes.real(width), safe=_exact_range("/", x, known))
+    )
     quotient = node(this=divided)
     if type_.integral:
         lower, upper = intervals.ends(type_)
@@ -163,7 +191,9 @@ def _ceil(x: Typed) -> Typed:
 
 
 def _round(x: Typed, *digits: Typed) -> Typed:
-    places = literal_int("round", (x, *digits), 1, "number of digits", -18, _DIGITS) if digits else 0
+    places = (
+        literal_int("round", (x, *digits), 1, "number of digits", -18, _DIGITS) if digits else 0
+    )
     if is_null_constant(x):
         return x
     (a,) = number_of("round", (x,))
@@ -188,9 +218,16 @@ def nearest_whole(x: Typed) -> Typed:
 
 def _bucket(x: Typed, width: Typed) -> Typed:
     known = width.constant[0] if width.constant is not None else None
-    if isinstance(known, bool) or not isinstance(known, int | Fraction) or not Fraction(1, 10**100) <= known <= 10**100:
+    if (
+        isinstance(known, bool)
+        or not isinstance(known, int | Fraction)
+        or not Fraction(1, 10**100) <= known <= 10**100
+    ):
         raise refuse(
-            "bucket", (x, width), "its width must be a positive number, written out", "Write a width such as 10 or 0.5."
+            "bucket",
+            (x, width),
+            "its width must be a positive number, written out",
+            "Write a width such as 10 or 0.5.",
         )
     if is_null_constant(x):
         return x
@@ -202,7 +239,9 @@ def _bucket(x: Typed, width: Typed) -> Typed:
         if intervals.ends(a)[1] - start < LARGEST:
             # counted from the first bucket on, since the engine's whole division rounds towards zero
             shifted = nodes.binary(exp.Sub, x.sql, nodes.whole(start))
-            scaled = nodes.binary(exp.Mul, nodes.binary(exp.IntDiv, shifted, nodes.whole(n)), nodes.whole(n))
+            scaled = nodes.binary(
+                exp.Mul, nodes.binary(exp.IntDiv, shifted, nodes.whole(n)), nodes.whole(n)
+            )
             return Typed(type_, nodes.binary(exp.Add, scaled, nodes.whole(start)))
     return _to_multiple(x, exp.Floor, math.floor, size)
 
@@ -219,7 +258,10 @@ def _extreme(name: str) -> Callable[..., Typed]:
             return known[0]
         type_ = hull(known)
         if isinstance(type_, Text | Day | Moment):
-            one = replace(type_, nullable=all(not isinstance(a.type, Nothing) and a.type.nullable for a in known))
+            one = replace(
+                type_,
+                nullable=all(not isinstance(a.type, Nothing) and a.type.nullable for a in known),
+            )
             return selection(one, known, lambda sql: node(*sql))
         return selection(rule(number_of(name, known)), known, lambda sql: node(*sql))
 
@@ -238,7 +280,11 @@ def _elementary(
         (a,) = number_of(name, (x,))
 
         def within(v: exp.Expression) -> exp.Expression:
-            return node(v) if domain is None else nodes.case([(domain(this=v.copy(), expression=nodes.real(0.0)), node(v))])
+            return (
+                node(v)
+                if domain is None
+                else nodes.case([(domain(this=v.copy(), expression=nodes.real(0.0)), node(v))])
+            )
 
         type_, sql = rule(a), nodes.let(nodes.as_double(x), within)
         safe = _finite(a) and type_.upper is not None and type_.upper <= _SAFE
@@ -252,7 +298,10 @@ def _power(x: Typed, y: Typed) -> Typed:
         return nodes.constant(None)
     type_ = intervals.power(*number_of("power", (x, y)))
     # zero to a negative power is infinite, a negative number to a broken one no number, and both become NULL
-    return Typed(intervals.floating(type_), nodes.finite(exp.Pow(this=nodes.as_double(x), expression=nodes.as_double(y))))
+    return Typed(
+        intervals.floating(type_),
+        nodes.finite(exp.Pow(this=nodes.as_double(x), expression=nodes.as_double(y))),
+    )
 
 
 def _clamp(x: Typed, low: Typed, high: Typed) -> Typed:
@@ -278,7 +327,9 @@ def _clamp(x: Typed, low: Typed, high: Typed) -> Typed:
             raise refuse("clamp", (x, low, high), "numbers and dates have two ends", hint)
     if not ordered:
         raise refuse("clamp", (x, low, high), "its low end must not be above its high end", hint)
-    return selection(type_, same, lambda sql: nodes.let(sql[0], lambda v: nodes.clamped(v, sql[1], sql[2])))
+    return selection(
+        type_, same, lambda sql: nodes.let(sql[0], lambda v: nodes.clamped(v, sql[1], sql[2]))
+    )
 
 
 NUMBER_FUNCTIONS = (

@@ -32,7 +32,12 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
             type_ = replace(number, nullable=True)
             if number.values is not None:
                 return Typed(type_, _listed_whole(number.values, sql))
-            return Typed(type_, _whole(number, column.kind, sql) if number.integral else _real(number, column.kind, sql))
+            return Typed(
+                type_,
+                _whole(number, column.kind, sql)
+                if number.integral
+                else _real(number, column.kind, sql),
+            )
         case Truth():
             return Typed(Truth(), sql.copy())
         case Text() as text:
@@ -43,7 +48,10 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
         case Moment() as moment:
             ends = nodes.constant(moment.lower).sql, nodes.constant(moment.upper).sql
             # to microseconds first: comparing nanoseconds with a far bound would fail
-            return Typed(replace(moment, nullable=True), nodes.clamped(nodes.try_cast(sql, "timestamp"), *ends))
+            return Typed(
+                replace(moment, nullable=True),
+                nodes.clamped(nodes.try_cast(sql, "timestamp"), *ends),
+            )
         case Nothing() as nothing:
             return Typed(nothing, exp.null(), (None,))
         case _:
@@ -65,7 +73,11 @@ def is_long(values: Sequence[object]) -> bool:
 
 def raw(declared: Text | Number, sql: exp.Expression) -> exp.Expression:
     """A cell as it is looked up in the list of its declared values: text, or a whole number of 64 bits; never fails."""
-    return nodes.cast(sql.copy(), "varchar") if isinstance(declared, Text) else nodes.try_cast(sql.copy(), "bigint")
+    return (
+        nodes.cast(sql.copy(), "varchar")
+        if isinstance(declared, Text)
+        else nodes.try_cast(sql.copy(), "bigint")
+    )
 
 
 def _listed_whole(values: tuple[int, ...], sql: exp.Expression) -> exp.Expression:
@@ -112,4 +124,6 @@ def _text(text: Text, sql: exp.Expression) -> exp.Expression:
     cell = nodes.cast(sql.copy(), "varchar")
     if text.longest is None:
         return cell
-    return exp.Substring(this=cell, start=exp.Literal.number(1), length=exp.Literal.number(text.longest))
+    return exp.Substring(
+        this=cell, start=exp.Literal.number(1), length=exp.Literal.number(text.longest)
+    )

@@ -28,12 +28,21 @@ _MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", 
 _MOST_UNITS = 9999
 
 
-def _time_of(function: str, arguments: Sequence[Typed], clock: bool, place: int = 1) -> Day | Moment:
+def _time_of(
+    function: str, arguments: Sequence[Typed], clock: bool, place: int = 1
+) -> Day | Moment:
     type_ = arguments[place].type
     if not isinstance(type_, Day | Moment):
-        raise refuse(function, arguments, f"{function} needs a date", "Pass a column of type date or datetime.")
+        raise refuse(
+            function,
+            arguments,
+            f"{function} needs a date",
+            "Pass a column of type date or datetime.",
+        )
     if clock and isinstance(type_, Day):
-        raise refuse(function, arguments, "a date has no time of day", "Pass a column of type datetime.")
+        raise refuse(
+            function, arguments, "a date has no time of day", "Pass a column of type datetime."
+        )
     return type_
 
 
@@ -71,7 +80,12 @@ def _date_part(part: Typed, day: Typed) -> Typed:
 def _unit_of(function: str, arguments: Sequence[Typed], units: tuple[Unit, ...], name: str) -> Unit:
     found = next((u for u in units if u == name), None)
     if found is None:
-        raise refuse(function, arguments, f"{name!r} is not a unit of time here", f"Units are {', '.join(units)}.")
+        raise refuse(
+            function,
+            arguments,
+            f"{name!r} is not a unit of time here",
+            f"Units are {', '.join(units)}.",
+        )
     return found
 
 
@@ -79,13 +93,17 @@ def _started(type_: Day | Moment, starts: Starts, sql: exp.Expression) -> Typed:
     """The start of the span that holds a date."""
     first, last = starts[0], starts[-1]
     if isinstance(first, datetime) and isinstance(last, datetime):
-        return Typed(Moment(first, last, type_.nullable), nodes.cast(sql, "timestamp"), domain=starts)
+        return Typed(
+            Moment(first, last, type_.nullable), nodes.cast(sql, "timestamp"), domain=starts
+        )
     # the engine cuts a date to a moment
     return Typed(Day(first, last, type_.nullable), nodes.cast(sql, "date"), domain=starts)
 
 
 def _date_trunc(unit: Typed, day: Typed) -> Typed:
-    name = literal_text("date_trunc", (unit, day), 0, "unit", f"Units are {', '.join(_UNITS)}.").lower()
+    name = literal_text(
+        "date_trunc", (unit, day), 0, "unit", f"Units are {', '.join(_UNITS)}."
+    ).lower()
     found = _unit_of("date_trunc", (unit, day), _UNITS, name)
     if is_null_constant(day):
         return day
@@ -98,8 +116,13 @@ def _time_bucket(width: Typed, day: Typed) -> Typed:
     hint = "Write a width such as '15 minutes', '6 hours' or '2 weeks'."
     words = literal_text("time_bucket", (width, day), 0, "width", hint).split()
     if len(words) != 2 or not words[0].isdecimal() or not 1 <= int(words[0]) <= _MOST_UNITS:
-        raise refuse("time_bucket", (width, day), f"a width is 1 to {_MOST_UNITS} units of time", hint)
-    count, found = int(words[0]), _unit_of("time_bucket", (width, day), _UNITS, words[1].removesuffix("s"))
+        raise refuse(
+            "time_bucket", (width, day), f"a width is 1 to {_MOST_UNITS} units of time", hint
+        )
+    count, found = (
+        int(words[0]),
+        _unit_of("time_bucket", (width, day), _UNITS, words[1].removesuffix("s")),
+    )
     if is_null_constant(day):
         return day
     type_ = _time_of("time_bucket", (width, day), clock=found in _CLOCK)
@@ -112,13 +135,18 @@ def _time_bucket(width: Typed, day: Typed) -> Typed:
     if starts[0] not in (FIRST_DAY, FIRST_MOMENT):
         return result
     first = nodes.constant(starts[0]).sql  # a span that begins before the calendar does is cut
-    cut = nodes.let(result.sql, lambda v: nodes.case([(exp.LT(this=v.copy(), expression=first), first.copy())], v.copy()))
+    cut = nodes.let(
+        result.sql,
+        lambda v: nodes.case([(exp.LT(this=v.copy(), expression=first), first.copy())], v.copy()),
+    )
     return replace(result, sql=cut)
 
 
 def _date_diff(unit: Typed, start: Typed, end: Typed) -> Typed:
     units = tuple(u for u in _UNITS if u != "week")  # engines disagree on weeks
-    name = literal_text("date_diff", (unit, start, end), 0, "unit", f"Units are {', '.join(units)}.").lower()
+    name = literal_text(
+        "date_diff", (unit, start, end), 0, "unit", f"Units are {', '.join(units)}."
+    ).lower()
     found = _unit_of("date_diff", (unit, start, end), units, name)
     a, b = alike("date_diff", (start, end))
     if is_null_constant(a) or is_null_constant(b):
@@ -126,8 +154,13 @@ def _date_diff(unit: Typed, start: Typed, end: Typed) -> Typed:
     first, last = (_time_of("date_diff", (unit, a, b), found in _CLOCK, place) for place in (1, 2))
     number = Starts(found, first.lower, first.upper).number
     least, most = number(last.lower) - number(first.upper), number(last.upper) - number(first.lower)
-    sql = exp.DateDiff(this=b.sql, expression=a.sql, unit=exp.var(found.upper()), date_part_boundary=True)
-    return Typed(Number(Fraction(least), Fraction(most), Fraction(1), None, first.nullable or last.nullable), sql)
+    sql = exp.DateDiff(
+        this=b.sql, expression=a.sql, unit=exp.var(found.upper()), date_part_boundary=True
+    )
+    return Typed(
+        Number(Fraction(least), Fraction(most), Fraction(1), None, first.nullable or last.nullable),
+        sql,
+    )
 
 
 def _named(function: str, part: str, names: tuple[str, ...]) -> Callable[[Typed], Typed]:

@@ -31,14 +31,23 @@ class _Begun:
 class Provider:
     """One identity provider. `address` is its issuer; `redirect` is this server's /v1/oidc/callback, as registered there."""
 
-    def __init__(self, issuer: str, client_id: str, client_secret: str | None, redirect: str) -> None:
+    def __init__(
+        self, issuer: str, client_id: str, client_secret: str | None, redirect: str
+    ) -> None:
         try:
             import authlib  # noqa: F401
             import httpx  # noqa: F401
         except ModuleNotFoundError:
             hint = "Install it: pip install 'sordino[server]'"
-            raise InvalidInput("an identity provider", "OpenID Connect needs authlib and httpx", hint) from None
-        self.issuer, self._id, self._secret, self._redirect = issuer.rstrip("/"), client_id, client_secret, redirect
+            raise InvalidInput(
+                "an identity provider", "OpenID Connect needs authlib and httpx", hint
+            ) from None
+        self.issuer, self._id, self._secret, self._redirect = (
+            issuer.rstrip("/"),
+            client_id,
+            client_secret,
+            redirect,
+        )
         self._begun: dict[str, _Begun] = {}
         self._facts: Mapping[str, Any] | None = None
 
@@ -65,20 +74,32 @@ class Provider:
         from authlib.integrations.httpx_client import AsyncOAuth2Client
 
         return AsyncOAuth2Client(
-            self._id, self._secret, scope="openid", redirect_uri=self._redirect, code_challenge_method="S256", timeout=10
+            self._id,
+            self._secret,
+            scope="openid",
+            redirect_uri=self._redirect,
+            code_challenge_method="S256",
+            timeout=10,
         )
 
     async def begin(self) -> tuple[str, str]:
         """The address at the provider to which somebody is sent, and the state that their browser has to bring back."""
         facts = await self._reached(self._configuration())
         now = time.monotonic()
-        self._begun = {state: begun for state, begun in self._begun.items() if now - begun.time < _PATIENCE}
+        self._begun = {
+            state: begun for state, begun in self._begun.items() if now - begun.time < _PATIENCE
+        }
         if len(self._begun) >= _MOST_OPEN:
-            raise Refused(429, "too-many-requests", "too many are logging in", headers={"Retry-After": "60"})
+            raise Refused(
+                429, "too-many-requests", "too many are logging in", headers={"Retry-After": "60"}
+            )
         verifier, nonce, state = new_token() + new_token(), new_token(), new_token()
         async with self._client() as client:
             address, _ = client.create_authorization_url(
-                facts["authorization_endpoint"], state=state, code_verifier=verifier.replace("_", "-"), nonce=nonce
+                facts["authorization_endpoint"],
+                state=state,
+                code_verifier=verifier.replace("_", "-"),
+                nonce=nonce,
             )
         self._begun[state] = _Begun(verifier.replace("_", "-"), nonce, now)
         return str(address), state
@@ -87,7 +108,9 @@ class Provider:
         """Who came back, as "issuer|subject"; refuses whoever did not begin here, or whose proof does not hold."""
         begun = self._begun.pop(state, None)
         if begun is None or not code or time.monotonic() - begun.time > _PATIENCE:
-            raise Refused(403, "forbidden", "this login did not begin here, or took too long", "Log in again.")
+            raise Refused(
+                403, "forbidden", "this login did not begin here, or took too long", "Log in again."
+            )
         facts = await self._reached(self._configuration())
         async with self._client() as client:
             tokens = await self._reached(
@@ -96,7 +119,9 @@ class Provider:
         keys = await self._reached(self._keys(facts["jwks_uri"]))
         claims = self._claims(str(tokens.get("id_token", "")), keys)
         if not hmac.compare_digest(str(claims.get("nonce", "")), begun.nonce):
-            raise Refused(403, "forbidden", "the proof of the identity provider is of another login")
+            raise Refused(
+                403, "forbidden", "the proof of the identity provider is of another login"
+            )
         return f"{self.issuer}|{claims['sub']}"
 
     def _claims(self, token: str, keys: Any) -> Mapping[str, Any]:
@@ -105,7 +130,9 @@ class Provider:
         from joserfc.jwk import KeySet
 
         try:
-            found = jwt.decode(token, KeySet.import_key_set(keys), algorithms=["RS256", "ES256", "EdDSA"])
+            found = jwt.decode(
+                token, KeySet.import_key_set(keys), algorithms=["RS256", "ES256", "EdDSA"]
+            )
             jwt.JWTClaimsRegistry(
                 leeway=60,
                 iss={"essential": True, "value": self.issuer},
@@ -114,7 +141,12 @@ class Provider:
                 sub={"essential": True},
             ).validate(found.claims)
         except Exception:
-            raise Refused(403, "forbidden", "the proof of the identity provider does not hold", "Log in again.") from None
+            raise Refused(
+                403,
+                "forbidden",
+                "the proof of the identity provider does not hold",
+                "Log in again.",
+            ) from None
         claims: Mapping[str, Any] = found.claims
         return claims
 
@@ -125,4 +157,9 @@ class Provider:
         except Refused:
             raise
         except Exception:
-            raise Refused(502, "unexpected", "the identity provider does not answer as it should", "Try again.") from None
+            raise Refused(
+                502,
+                "unexpected",
+                "the identity provider does not answer as it should",
+                "Try again.",
+            ) from None

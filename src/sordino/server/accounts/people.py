@@ -92,4 +92,6 @@ class Principal:
 
     def sees(self, dataset: str) -> bool:
         """Whether both person and token are about a dataset."""
-        return self.person.sees(dataset) and (self.token.datasets == EVERYWHERE or dataset in self.token.datasets)
+        return self.person.sees(dataset) and (
+            self.token.datasets == EVERYWHERE or dataset in self.token.datasets
+        )

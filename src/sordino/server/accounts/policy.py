@@ -44,13 +44,21 @@ class Policy:
         if self.suspended:
             found.append("The owner has suspended it: no question is answered for now.")
         if self.approval_above is not None:
-            found.append(f"A question above epsilon {readable(self.approval_above)} waits for the owner's approval.")
+            found.append(
+                f"A question above epsilon {readable(self.approval_above)} waits for the owner's approval."
+            )
         if self.caps.per_question is not None:
-            found.append(f"A question costs at most epsilon {readable(self.caps.per_question)}, unless somebody has a cap.")
+            found.append(
+                f"A question costs at most epsilon {readable(self.caps.per_question)}, unless somebody has a cap."
+            )
         if self.caps.per_day is not None:
-            found.append(f"In a day somebody spends at most epsilon {readable(self.caps.per_day)}, unless they have a cap.")
+            found.append(
+                f"In a day somebody spends at most epsilon {readable(self.caps.per_day)}, unless they have a cap."
+            )
         if self.sharing:
-            found.append(f"Answers are shared among: {', '.join(sorted(self.sharing)).replace('*', 'all who may ask')}.")
+            found.append(
+                f"Answers are shared among: {', '.join(sorted(self.sharing)).replace('*', 'all who may ask')}."
+            )
         return found
 
     def told_to(self, name: str) -> Policy:
@@ -81,9 +89,17 @@ def over_cap(price: Fraction, spent_today: Fraction, caps: Caps) -> InvalidInput
     """The refusal of a question that is beyond a cap, if it is."""
     if caps.per_question is not None and price > caps.per_question:
         rule = f"a question of yours may cost at most epsilon {readable(caps.per_question)}"
-        return InvalidInput(f"a price of epsilon {readable(price)}", rule, "Ask with a smaller epsilon, or a larger error.")
+        return InvalidInput(
+            f"a price of epsilon {readable(price)}",
+            rule,
+            "Ask with a smaller epsilon, or a larger error.",
+        )
     if caps.per_day is not None and spent_today + price > caps.per_day:
         left = max(caps.per_day - spent_today, Fraction(0))
         rule = f"your questions may cost at most epsilon {readable(caps.per_day)} a day, and {readable(left)} is left of it"
-        return InvalidInput(f"a price of epsilon {readable(price)}", rule, "Ask for less, or tomorrow. Nothing was charged.")
+        return InvalidInput(
+            f"a price of epsilon {readable(price)}",
+            rule,
+            "Ask for less, or tomorrow. Nothing was charged.",
+        )
     return None

@@ -38,7 +38,9 @@ class Right:
         """Whether role and token allow it; whether the dataset does is asked where it is named."""
         if self.session and not who.token.page:
             return False
-        return self.roles is None or (bool(self.roles & who.person.roles) and self.scope in who.token.scopes)
+        return self.roles is None or (
+            bool(self.roles & who.person.roles) and self.scope in who.token.scopes
+        )
 
 
 _D = "/v1/datasets/{dataset}"

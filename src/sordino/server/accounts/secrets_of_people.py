@@ -79,7 +79,9 @@ class Passwords:
         """The hash of a new password; refuses one that is too short or too long."""
         if not _LEAST <= len(password) <= _MOST:
             rule = f"a password has {_LEAST} to {_MOST} characters"
-            raise InvalidInput("a password", rule, "Choose a sentence that nobody else would write.")
+            raise InvalidInput(
+                "a password", rule, "Choose a sentence that nobody else would write."
+            )
         library = self._library()
         with self._room:
             return str(library.hash(password.encode("utf-8", "surrogatepass")))
@@ -89,7 +91,9 @@ class Passwords:
         now, key = self._clock(), _place(name, address)
         with self._lock:
             if len(self._wrong) > _MOST_PLACES:  # names are whatever strangers send
-                self._wrong = {k: found for k, found in self._wrong.items() if found[1] > now - _FORGOTTEN}
+                self._wrong = {
+                    k: found for k, found in self._wrong.items() if found[1] > now - _FORGOTTEN
+                }
             count, last = self._wrong.get(key, (0, now))
             if now - last > _FORGOTTEN:
                 count = 0
@@ -109,7 +113,9 @@ class Passwords:
         library = self._library()
         with self._room:
             try:
-                library.verify(stored or self._nobody, password[:_MOST].encode("utf-8", "surrogatepass"))
+                library.verify(
+                    stored or self._nobody, password[:_MOST].encode("utf-8", "surrogatepass")
+                )
             except Exception:  # wrong, or a hash that cannot be read
                 return False
         return stored is not None and not hmac.compare_digest(stored, self._nobody)

@@ -132,7 +132,9 @@ class Store:
 
     @staticmethod
     def _connect(name: str, synchronous: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False, timeout=10, cached_statements=256)
+        connection = sqlite3.connect(
+            name, isolation_level=None, check_same_thread=False, timeout=10, cached_statements=256
+        )
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
@@ -146,7 +148,9 @@ class Store:
         new = _PARENTS + _SECRETS
         missing = {0: _SCHEMA + _PINS + new, 1: _PINS + new, 2: new}.get(version)
         if missing is not None:
-            self._rights.executescript(f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;")
+            self._rights.executescript(
+                f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
 
     def _secret(self, name: str) -> bytes:
         look = "SELECT value FROM secrets WHERE name = ?"
@@ -183,7 +187,9 @@ class Store:
     def people(self) -> list[Person]:
         """All accounts, also those that are closed."""
         with self._lock:
-            return [_person(row) for row in self._rights.execute("SELECT * FROM people ORDER BY name")]
+            return [
+                _person(row) for row in self._rights.execute("SELECT * FROM people ORDER BY name")
+            ]
 
     def person(self, name: str) -> Person | None:
         """An account by its name."""
@@ -195,7 +201,11 @@ class Store:
         """A new account. A name is never given twice, also not after it was closed: it has spent in the ledger."""
         checked_name("name", person.name, "Pass a name such as 'ana'.")
         if person.name == "*" or not person.roles:
-            raise InvalidInput(f"name={person.name!r}", "an account has a name and at least one role", "Pass 'ana'.")
+            raise InvalidInput(
+                f"name={person.name!r}",
+                "an account has a name and at least one role",
+                "Pass 'ana'.",
+            )
         try:
             with self._changed(self._rights) as connection:
                 connection.execute(
@@ -209,37 +219,49 @@ class Store:
     def close_person(self, name: str) -> bool:
         """Close an account, all its tokens and those that were made with them, at once and for good."""
         with self._changed(self._rights) as connection:
-            found = connection.execute("UPDATE people SET active = 0, password = NULL WHERE name = ? AND active", (name,))
+            found = connection.execute(
+                "UPDATE people SET active = 0, password = NULL WHERE name = ? AND active", (name,)
+            )
             connection.execute(_WITH_MADE.format("person = ?"), (name,))
             return found.rowcount > 0
 
     def set_password(self, name: str, hashed: str) -> None:
         """Keep the hash of a password; whoever is logged in to the pages is logged out."""
         with self._changed(self._rights) as connection:
-            connection.execute("UPDATE people SET password = ? WHERE name = ? AND active", (hashed, name))
+            connection.execute(
+                "UPDATE people SET password = ? WHERE name = ? AND active", (hashed, name)
+            )
             connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ? AND page", (name,))
 
     def password_of(self, name: str) -> str | None:
         """The hash of the password of an open account, if it has one."""
         with self._lock:
-            row = self._rights.execute("SELECT password FROM people WHERE name = ? AND active", (name,)).fetchone()
+            row = self._rights.execute(
+                "SELECT password FROM people WHERE name = ? AND active", (name,)
+            ).fetchone()
         return None if row is None else row["password"]
 
     def bind_subject(self, name: str, subject: str) -> None:
         """Let an account be opened by a person of an identity provider, named by issuer and subject."""
         with self._changed(self._rights) as connection:
-            connection.execute("UPDATE people SET subject = ? WHERE name = ? AND active", (subject, name))
+            connection.execute(
+                "UPDATE people SET subject = ? WHERE name = ? AND active", (subject, name)
+            )
 
     def by_subject(self, subject: str) -> Person | None:
         """The open account of somebody whom an identity provider knows."""
         with self._lock:
-            row = self._rights.execute("SELECT * FROM people WHERE subject = ? AND active", (subject,)).fetchone()
+            row = self._rights.execute(
+                "SELECT * FROM people WHERE subject = ? AND active", (subject,)
+            ).fetchone()
         return None if row is None else _person(row)
 
     def subject_of(self, name: str) -> str | None:
         """Which person of an identity provider an account is bound to."""
         with self._lock:
-            row = self._rights.execute("SELECT subject FROM people WHERE name = ?", (name,)).fetchone()
+            row = self._rights.execute(
+                "SELECT subject FROM people WHERE name = ?", (name,)
+            ).fetchone()
         return None if row is None else row["subject"]
 
     # tokens
@@ -260,16 +282,31 @@ class Store:
         It ends with its `parent`, the token that it is made with, at the latest.
         """
         if not 0 < lasts <= _LONGEST_TOKEN:
-            raise InvalidInput(f"{lasts} seconds", "a token lasts at least a second, and at most 400 days", "Pass 90 days.")
+            raise InvalidInput(
+                f"{lasts} seconds",
+                "a token lasts at least a second, and at most 400 days",
+                "Pass 90 days.",
+            )
         text, now = new_token(), self.clock()
         until = now + lasts if parent is None else min(now + lasts, parent.expires)
         token = Token(new_id()[:12], person, label, scopes, datasets, now, until, page=page)
         with self._changed(self._rights) as connection:
-            if connection.execute("SELECT 1 FROM people WHERE name = ? AND active", (person,)).fetchone() is None:
-                raise InvalidInput(f"name={person!r}", "there is no open account of that name", "Add the person first.")
+            if (
+                connection.execute(
+                    "SELECT 1 FROM people WHERE name = ? AND active", (person,)
+                ).fetchone()
+                is None
+            ):
+                raise InvalidInput(
+                    f"name={person!r}",
+                    "there is no open account of that name",
+                    "Add the person first.",
+                )
             over = "SELECT 1 FROM tokens WHERE id = ? AND revoked"
             if parent is not None and connection.execute(over, (parent.id,)).fetchone() is not None:
-                raise InvalidInput("a token", "the one that it is made with has just ended", "Log in again.")
+                raise InvalidInput(
+                    "a token", "the one that it is made with has just ended", "Log in again."
+                )
             connection.execute(
                 "INSERT INTO tokens (id, digest, person, label, scopes, datasets, created, expires, page, parent) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -305,7 +342,9 @@ class Store:
                 self._seen = seen
             found = self._known.get(digest)
             if found is None:
-                row = self._rights.execute("SELECT * FROM tokens WHERE digest = ?", (digest,)).fetchone()
+                row = self._rights.execute(
+                    "SELECT * FROM tokens WHERE digest = ?", (digest,)
+                ).fetchone()
                 person = None if row is None else self.person(row["person"])
                 if person is None or not person.active:
                     return None
@@ -320,7 +359,9 @@ class Store:
     def policy(self, dataset: str) -> Policy:
         """The rules of a dataset."""
         with self._lock:
-            row = self._rights.execute("SELECT body FROM policies WHERE dataset = ?", (dataset,)).fetchone()
+            row = self._rights.execute(
+                "SELECT body FROM policies WHERE dataset = ?", (dataset,)
+            ).fetchone()
         if row is None:
             return Policy()
         facts = json.loads(row["body"])
@@ -341,19 +382,27 @@ class Store:
                 "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
                 "suspended": policy.suspended,
             }  # fmt: skip
-            connection.execute("REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts)))
+            connection.execute(
+                "REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts))
+            )
         return policy
 
     def caps(self, dataset: str, analyst: str) -> Caps | None:
         """The caps of one person, if there are any."""
         with self._lock:
-            row = self._rights.execute("SELECT * FROM caps WHERE dataset = ? AND analyst = ?", (dataset, analyst)).fetchone()
-        return None if row is None else Caps(_fraction(row["per_question"]), _fraction(row["per_day"]))
+            row = self._rights.execute(
+                "SELECT * FROM caps WHERE dataset = ? AND analyst = ?", (dataset, analyst)
+            ).fetchone()
+        return (
+            None if row is None else Caps(_fraction(row["per_question"]), _fraction(row["per_day"]))
+        )
 
     def set_caps(self, dataset: str, analyst: str, caps: Caps | None) -> None:
         """Set the caps of one person; None takes them away."""
         with self._changed(self._rights) as connection:
-            connection.execute("DELETE FROM caps WHERE dataset = ? AND analyst = ?", (dataset, analyst))
+            connection.execute(
+                "DELETE FROM caps WHERE dataset = ? AND analyst = ?", (dataset, analyst)
+            )
             if caps is not None:
                 values = (dataset, analyst, _text(caps.per_question), _text(caps.per_day))
                 connection.execute("INSERT INTO caps VALUES (?, ?, ?, ?)", values)
@@ -370,7 +419,8 @@ class Store:
         """The question that somebody asked under an Idempotency-Key."""
         with self._lock:
             row = self._work.execute(
-                "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND key = ?", (dataset, analyst, key)
+                "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND key = ?",
+                (dataset, analyst, key),
             ).fetchone()
         return None if row is None else _question(row)
 
@@ -417,13 +467,17 @@ class Store:
     def unpin(self, question: str, person: str) -> bool:
         """Take one's own answer from the board."""
         with self._changed(self._work) as connection:
-            done = connection.execute("DELETE FROM pins WHERE question = ? AND person = ?", (question, person))
+            done = connection.execute(
+                "DELETE FROM pins WHERE question = ? AND person = ?", (question, person)
+            )
             return done.rowcount > 0
 
     def pins(self, dataset: str) -> list[Pin]:
         """The board of a dataset, the newest first; whose pins somebody may see is decided by the owner's rules."""
         with self._lock:
-            rows = self._work.execute("SELECT * FROM pins WHERE dataset = ? ORDER BY created DESC LIMIT 1000", (dataset,))
+            rows = self._work.execute(
+                "SELECT * FROM pins WHERE dataset = ? ORDER BY created DESC LIMIT 1000", (dataset,)
+            )
             return [Pin(**dict(row)) for row in rows]
 
     # questions that wait
@@ -446,7 +500,9 @@ class Store:
             )
             return int(found.fetchone()[0])
 
-    def answered_before(self, dataset: str, same: str, whose: Callable[[str], bool]) -> Question | None:
+    def answered_before(
+        self, dataset: str, same: str, whose: Callable[[str], bool]
+    ) -> Question | None:
         """The newest stored answer to the same question at the same offer, of somebody who may share it."""
         with self._lock:
             rows = self._work.execute(
@@ -484,7 +540,9 @@ class Store:
                 return before
             facts = _stored(question)
             names, marks = ", ".join(facts), ", ".join("?" * len(facts))
-            connection.execute(f"INSERT INTO questions ({names}) VALUES ({marks})", tuple(facts.values()))  # noqa: S608
+            connection.execute(
+                f"INSERT INTO questions ({names}) VALUES ({marks})", tuple(facts.values())
+            )
         return question
 
     def reopen(self, question: Question) -> None:
@@ -494,10 +552,19 @@ class Store:
                 "UPDATE questions SET status = ?, reason = ?, price = ?, same = ?, created = ?, settled = NULL, "
                 "problem = NULL, receipt = NULL, decided_by = NULL, note = NULL "
                 "WHERE id = ? AND status IN ('refused', 'failed')",
-                (question.status, question.reason, str(question.price), question.same, question.created, question.id),
+                (
+                    question.status,
+                    question.reason,
+                    str(question.price),
+                    question.same,
+                    question.created,
+                    question.id,
+                ),
             )
 
-    def decide(self, id_: str, status: Literal["accepted", "denied"], by: str, note: str) -> Question | None:
+    def decide(
+        self, id_: str, status: Literal["accepted", "denied"], by: str, note: str
+    ) -> Question | None:
         """What an owner decides about a question that waits; None if it does not wait (any more)."""
         settled = self.clock() if status == "denied" else None
         with self._changed(self._work) as connection:
@@ -535,14 +602,21 @@ _WITHOUT_BODY = (
 
 
 def _stored(question: Question) -> dict[str, Any]:
-    own = {**vars(question), "offer": json.dumps(dict(question.offer), sort_keys=True), "price": str(question.price)}
+    own = {
+        **vars(question),
+        "offer": json.dumps(dict(question.offer), sort_keys=True),
+        "price": str(question.price),
+    }
     return {**own, "receipt": _json(question.receipt), "problem": _json(question.problem)}
 
 
 def _question(row: sqlite3.Row) -> Question:
     facts = dict(row)
     facts |= {"offer": json.loads(facts["offer"]), "price": Fraction(facts["price"])}
-    facts |= {name: None if facts[name] is None else json.loads(facts[name]) for name in ("receipt", "problem")}
+    facts |= {
+        name: None if facts[name] is None else json.loads(facts[name])
+        for name in ("receipt", "problem")
+    }
     return Question(**facts)
 
 

@@ -27,7 +27,10 @@ def keeps(who: Principal, person: Person) -> bool:
         limits.append(who.person.datasets)
         if Role.owner not in who.person.roles or not person.roles <= OWNERS_MAKE:
             return False
-    return all(limit == EVERYWHERE or (bool(person.datasets) and person.datasets <= limit) for limit in limits)
+    return all(
+        limit == EVERYWHERE or (bool(person.datasets) and person.datasets <= limit)
+        for limit in limits
+    )
 
 
 class AccountsDesk:
@@ -41,13 +44,21 @@ class AccountsDesk:
         return [each for each in self._store.people() if keeps(who, each)]
 
     async def add_person(
-        self, who: Principal, person: Person, password: str | None = None, subject: str | None = None
+        self,
+        who: Principal,
+        person: Person,
+        password: str | None = None,
+        subject: str | None = None,
     ) -> Person:
         """Open an account. Owners open those of analysts, agents and auditors of their own datasets."""
         if not keeps(who, person):
             rule = "an owner opens accounts of analysts, agents and auditors, for datasets of their own"
             raise Refused(403, "forbidden", rule, "Let an admin open it.")
-        hashed = None if password is None else await self._sessions.hashing(self._passwords.hashed, password)
+        hashed = (
+            None
+            if password is None
+            else await self._sessions.hashing(self._passwords.hashed, password)
+        )
         await asyncio.to_thread(self._store.add_person, person)
         if hashed is not None:
             await asyncio.to_thread(self._store.set_password, person.name, hashed)
@@ -59,7 +70,12 @@ class AccountsDesk:
         """Close an account and all its tokens, at once."""
         person = self._store.person(name)
         if person is None or not keeps(who, person):
-            raise Refused(404, "not-found", "there is no such account that is yours to close", value=repr(name))
+            raise Refused(
+                404,
+                "not-found",
+                "there is no such account that is yours to close",
+                value=repr(name),
+            )
         await asyncio.to_thread(self._store.close_person, name)
 
     async def set_password(self, who: Principal, password: str, current: str) -> None:
@@ -90,22 +106,37 @@ class AccountsDesk:
         Made with a bearer token it also ends with that at the latest; what somebody makes on the pages lasts as it says.
         """
         target = self._store.person(person or who.name)
-        if target is None or not target.active or (target.name != who.name and not keeps(who, target)):
-            raise Refused(404, "not-found", "there is no such account that is yours to keep", value=repr(person))
+        if (
+            target is None
+            or not target.active
+            or (target.name != who.name and not keeps(who, target))
+        ):
+            raise Refused(
+                404,
+                "not-found",
+                "there is no such account that is yours to keep",
+                value=repr(person),
+            )
         allowed = frozenset(scopes)
         if target.name != who.name and Scope.manage not in who.token.scopes:
-            raise Refused(403, "forbidden", "tokens of others are made with a token of scope 'manage'")
+            raise Refused(
+                403, "forbidden", "tokens of others are made with a token of scope 'manage'"
+            )
         allowed &= who.token.scopes
         datasets = who.token.datasets if datasets == EVERYWHERE else datasets
         if not allowed or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
             raise Refused(403, "forbidden", "a token makes none that allows more than itself")
         parent = None if who.token.page else who.token
         return await asyncio.to_thread(
-            lambda: self._store.add_token(target.name, label, allowed, datasets, days * DAY, parent=parent)
+            lambda: self._store.add_token(
+                target.name, label, allowed, datasets, days * DAY, parent=parent
+            )
         )
 
     async def revoke(self, who: Principal, token: str) -> None:
         """End a token of one's own, or of an account that one keeps, and those that were made with it; at once."""
         if not any(each.id == token for each in self.tokens(who)):
-            raise Refused(404, "not-found", "there is no such token that is yours to end", value=repr(token))
+            raise Refused(
+                404, "not-found", "there is no such token that is yours to end", value=repr(token)
+            )
         await asyncio.to_thread(self._store.revoke, token)

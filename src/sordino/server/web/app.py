@@ -89,10 +89,14 @@ def create_app(
         raise AssertionError(f"routes and rights differ: {sorted(handlers.keys() ^ RIGHTS.keys())}")
     for name, right in RIGHTS.items():
         if name == "mcp":
-            app.router.routes.append(Route(right.path, _gated(right, mcp), methods=[right.method], name=name))
+            app.router.routes.append(
+                Route(right.path, _gated(right, mcp), methods=[right.method], name=name)
+            )
             continue
         if name in pages or name == "static":
-            app.router.routes.append(Route(right.path, handlers[name], methods=[right.method], name=name))
+            app.router.routes.append(
+                Route(right.path, handlers[name], methods=[right.method], name=name)
+            )
             continue
         app.add_api_route(
             right.path, handlers[name], methods=[right.method], name=name, operation_id=name,
@@ -139,7 +143,11 @@ def _page(site: Site, name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _responses(right: Right) -> dict[int | str, dict[str, Any]]:
-    told = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    told = {
+        "content": {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+        }
+    }
     words = {402: "The budget does not allow it", 404: "There is no such thing", 408: "Too slow", 409: "Conflict",
              413: "The body is too large", 422: "Refused; nothing was charged", 429: "Too many at once",
              501: "Not available here", 502: "The identity provider failed", 503: "Not available now"}  # fmt: skip
@@ -159,9 +167,15 @@ def _tell_security(app: FastAPI) -> None:
             facts = make()
             parts = facts.setdefault("components", {})
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code", "value", "rule", "hint")}
+            texts = {
+                name: {"type": "string"}
+                for name in ("type", "title", "detail", "code", "value", "rule", "hint")
+            }
             numbers: dict[str, Any] = {name: {"type": "integer"} for name in ("status", "exit")}
-            numbers |= {"instead": {"type": "string"}, "place": {"type": "array", "items": {"type": "integer"}}}
+            numbers |= {
+                "instead": {"type": "string"},
+                "place": {"type": "array", "items": {"type": "integer"}},
+            }
             needed = ["type", "title", "status", "code"]
             schema = {"type": "object", "properties": {**texts, **numbers}, "required": needed}
             parts.setdefault("schemas", {})["Problem"] = schema
@@ -186,7 +200,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _malformed(_: Request, error: Exception) -> Response:
     """What is wrong with a request, by place and rule: what was sent is not repeated."""
     found = error.errors()[:5] if isinstance(error, RequestValidationError) else []
-    places = [f"{'.'.join(str(part)[:40] for part in each['loc'])}: {each['msg'][:200]}" for each in found]
+    places = [
+        f"{'.'.join(str(part)[:40] for part in each['loc'])}: {each['msg'][:200]}" for each in found
+    ]
     rule = "; ".join(places) or "it cannot be read"
     facts = problem(422, "invalid-request", f"The request is not well formed: {rule}.", rule=rule)
     return _sent(facts)
@@ -211,4 +227,6 @@ def _plain_by(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]
 
 def _sent(facts: dict[str, JSON], headers: dict[str, str] | None = None) -> Response:
     """A problem, in ASCII: what people send may be no proper Unicode."""
-    return Response(json.dumps(facts), int(str(facts["status"])), headers, "application/problem+json")
+    return Response(
+        json.dumps(facts), int(str(facts["status"])), headers, "application/problem+json"
+    )

@@ -24,10 +24,14 @@ __all__ = [
 ]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Number = Annotated[int | float | str, Field(description='A number, or an exact text such as "0.1" or "1/3".')]
+Number = Annotated[
+    int | float | str, Field(description='A number, or an exact text such as "0.1" or "1/3".')
+]
 Offer = Annotated[
     dict[str, int | float | str | bool | list[str] | dict[str, int | float | str] | None],
-    Field(description="What Session.sql takes beside the question: epsilon or error, and perhaps more."),
+    Field(
+        description="What Session.sql takes beside the question: epsilon or error, and perhaps more."
+    ),
 ]
 
 

@@ -52,7 +52,11 @@ class DraftColumn:
         """The column in TOML."""
         parts = [f'type = "{self.kind}"' if self.kind in KINDS else f"type = {_quoted(self.kind)}"]
         if self.kind in ("int", "float", "date", "datetime"):
-            fields = (("min", self.low), ("max", self.high), *((("step", self.step),) if self.kind == "float" else ()))
+            fields = (
+                ("min", self.low),
+                ("max", self.high),
+                *((("step", self.step),) if self.kind == "float" else ()),
+            )
             parts += [f"{word} = {_literal(text, self.kind)}" for word, text in fields if text]
         if self.kind == "category":
             listed = [part.strip() for part in re.split(r"[\n,]", self.values) if part.strip()]
@@ -82,22 +86,35 @@ class Draft:
         place = f"tables.{key_text(self.table)}"
         lines = ["[budget]", f"epsilon = {_literal(self.epsilon)}"]
         lines += [f"delta = {_literal(self.delta)}"] if self.delta else []
-        lines += ["", f"[{place}]", f"source = {_quoted(self.source)}", f"unit = {_quoted(self.unit)}"]
+        lines += [
+            "",
+            f"[{place}]",
+            f"source = {_quoted(self.source)}",
+            f"unit = {_quoted(self.unit)}",
+        ]
         lines += ['neighbors = "replace"'] if self.neighbors == "replace" else []
         bounds = {"max_rows": self.max_rows, "max_groups": self.max_groups}
         lines += [f"{word} = {_literal(text)}" for word, text in bounds.items() if text]
-        lines += ["", f"[{place}.columns]", *(column.entry for column in self.columns if column.keep)]
+        lines += [
+            "",
+            f"[{place}.columns]",
+            *(column.entry for column in self.columns if column.keep),
+        ]
         return "\n".join(lines) + "\n"
 
     def dataset(self) -> Dataset:
         """What the declaration declares; refused as `Dataset.load` refuses it."""
         if not _FILE.fullmatch(self.source):
             rule = "a source is the name of a file that ends in .parquet, .csv, .csv.gz or .duckdb"
-            raise InvalidDeclaration(f"source = {show(self.source[:80])}", rule, "Write visits.parquet or the like.")
+            raise InvalidDeclaration(
+                f"source = {show(self.source[:80])}", rule, "Write visits.parquet or the like."
+            )
         try:
             entries = tomllib.loads(self.toml, parse_float=Decimal)
         except ValueError:
-            raise InvalidDeclaration("the declaration", "a name holds what cannot be written", "Rename it.") from None
+            raise InvalidDeclaration(
+                "the declaration", "a name holds what cannot be written", "Rename it."
+            ) from None
         return Dataset(tables=entries["tables"], budget=entries["budget"])
 
 
@@ -118,14 +135,22 @@ def draft_of_columns(table: str, source: str, text: str) -> Draft:
         words = line.strip().rsplit(None, 1)
         if not words:
             continue
-        name, kind = (words[0], words[1]) if len(words) == 2 and words[1] in KINDS else (line.strip(), "text")
+        name, kind = (
+            (words[0], words[1])
+            if len(words) == 2 and words[1] in KINDS
+            else (line.strip(), "text")
+        )
         columns.setdefault(name.casefold(), DraftColumn(name[:200], kind))
     if not columns:
         rule = "a table has columns"
-        raise InvalidInput("no columns", rule, "Choose a file, or write one column a line: its name and its type.")
+        raise InvalidInput(
+            "no columns", rule, "Choose a file, or write one column a line: its name and its type."
+        )
     if len(columns) > MOST_COLUMNS:
         rule = f"a page holds at most {MOST_COLUMNS} columns"
-        raise InvalidInput(f"{len(columns)} columns", rule, "Leave out those that nobody will ask about.")
+        raise InvalidInput(
+            f"{len(columns)} columns", rule, "Leave out those that nobody will ask about."
+        )
     return Draft(table[:200], source[:200], columns=tuple(columns.values()))
 
 
@@ -134,10 +159,35 @@ def draft_of_form(fields: Mapping[str, str]) -> Draft:
     columns: list[DraftColumn] = []
     while (name := fields.get(f"name-{len(columns)}")) is not None and len(columns) < MOST_COLUMNS:
         i = len(columns)
-        low, high, step, values = (fields.get(f"{word}-{i}", "").strip() for word in ("min", "max", "step", "values"))
-        columns.append(DraftColumn(name, fields.get(f"kind-{i}", "text"), f"keep-{i}" in fields, low, high, step, values))
-    words = ("table", "source", "unit", "neighbors", "max_rows", "max_groups", "epsilon", "delta", "rows", "price")
-    return Draft(columns=tuple(columns), **{word: fields.get(word, "").strip()[:200] for word in words})
+        low, high, step, values = (
+            fields.get(f"{word}-{i}", "").strip() for word in ("min", "max", "step", "values")
+        )
+        columns.append(
+            DraftColumn(
+                name,
+                fields.get(f"kind-{i}", "text"),
+                f"keep-{i}" in fields,
+                low,
+                high,
+                step,
+                values,
+            )
+        )
+    words = (
+        "table",
+        "source",
+        "unit",
+        "neighbors",
+        "max_rows",
+        "max_groups",
+        "epsilon",
+        "delta",
+        "rows",
+        "price",
+    )
+    return Draft(
+        columns=tuple(columns), **{word: fields.get(word, "").strip()[:200] for word in words}
+    )
 
 
 async def effects(draft: Draft, dataset: Dataset, planner: Planner) -> list[Effect]:
@@ -164,7 +214,11 @@ async def effects(draft: Draft, dataset: Dataset, planner: Planner) -> list[Effe
     most = int(draft.max_rows) if draft.max_rows.isdigit() and len(draft.max_rows) < 7 else 0
     if most > 1:
         half = most // 2
-        made.append(await effect(f"The same, if max_rows were {half}", count, "less of each person", max_rows=half))
+        made.append(
+            await effect(
+                f"The same, if max_rows were {half}", count, "less of each person", max_rows=half
+            )
+        )
     for column in draft.columns:
         if len(made) >= _MOST_EFFECTS:
             break
@@ -204,6 +258,14 @@ def _quoted(text: str) -> str:
 def with_first_unit(draft: Draft) -> Draft:
     """The draft with a unit to begin with: a column whose name says that it names somebody, and that nobody asks about."""
     names = [column.name for column in draft.columns]
-    likely = [name for name in names if re.search(r"(^|_)(id|patient|person|user|customer|client|member)", name.casefold())]
+    likely = [
+        name
+        for name in names
+        if re.search(r"(^|_)(id|patient|person|user|customer|client|member)", name.casefold())
+    ]
     unit = (likely or ["row"])[0]
-    return replace(draft, unit=unit, columns=tuple(replace(each, keep=each.name != unit) for each in draft.columns))
+    return replace(
+        draft,
+        unit=unit,
+        columns=tuple(replace(each, keep=each.name != unit) for each in draft.columns),
+    )

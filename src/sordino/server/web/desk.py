@@ -66,7 +66,10 @@ class Desk:
         self.late: list[float] = []
         """By how many seconds the last answers left after their ticks."""
         self._planning: Counter[str] = Counter()
-        self._drawer, self._drawing = Workers("page", min(1, self.planner.processes)), Counter[str]()
+        self._drawer, self._drawing = (
+            Workers("page", min(1, self.planner.processes)),
+            Counter[str](),
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: set[str] = set()
         self._events: dict[str, asyncio.Event] = {}
@@ -74,7 +77,9 @@ class Desk:
     def start(self) -> None:
         """Take up what was accepted before a restart: the same request ids are asked, so that nothing is charged twice."""
         for link in self.links.values():
-            if (begin := getattr(link, "start", None)) is not None:  # a link to another process keeps a connection
+            if (
+                begin := getattr(link, "start", None)
+            ) is not None:  # a link to another process keeps a connection
                 begin()
         self.planner.warm()
         for question in self.store.waiting(status="accepted"):
@@ -99,12 +104,19 @@ class Desk:
         """A dataset that somebody has to do with; one that is not theirs looks like one that is not there."""
         link = self.links.get(dataset)
         if link is None or not who.sees(dataset):
-            raise Refused(404, "not-found", "there is no such dataset, or it is not open to you", value=repr(dataset))
+            raise Refused(
+                404,
+                "not-found",
+                "there is no such dataset, or it is not open to you",
+                value=repr(dataset),
+            )
         return link
 
     def datasets(self, who: Principal) -> list[JSON]:
         """The datasets that somebody has to do with."""
-        return [self._summary(name, link) for name, link in sorted(self.links.items()) if who.sees(name)]
+        return [
+            self._summary(name, link) for name, link in sorted(self.links.items()) if who.sees(name)
+        ]
 
     def describe(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is declared about a dataset, all of it public."""
@@ -117,8 +129,16 @@ class Desk:
             facts = link.facts()
         except LedgerUnavailable:
             return {"name": name, "state": "starting"}
-        told = "Made-up rows: answers are for trying out code, and are about nobody." if facts.dry_run else ""
-        state = "suspended" if facts.state == "open" and self.store.policy(name).suspended else facts.state
+        told = (
+            "Made-up rows: answers are for trying out code, and are about nobody."
+            if facts.dry_run
+            else ""
+        )
+        state = (
+            "suspended"
+            if facts.state == "open" and self.store.policy(name).suspended
+            else facts.state
+        )
         return {
             "name": name, "state": state, "dry_run": facts.dry_run, "answer_time": facts.answer_time,
             "tables": list(facts.dataset.tables), "remark": told,
@@ -127,17 +147,31 @@ class Desk:
     # prices
 
     async def preview(
-        self, who: Principal, dataset: str, kind: Literal["sql", "suggest"], text: str, offer: Mapping[str, JSON], shown: str
+        self,
+        who: Principal,
+        dataset: str,
+        kind: Literal["sql", "suggest"],
+        text: str,
+        offer: Mapping[str, JSON],
+        shown: str,
     ) -> dict[str, JSON]:
         """What a question would cost and be like; free."""
         facts = self.link(who, dataset).facts()
         with self._one_more_plan(who):
-            priced = await self.planner.priced(dataset, facts, _meter_of(who), kind, text, offer, shown)
+            priced = await self.planner.priced(
+                dataset, facts, _meter_of(who), kind, text, offer, shown
+            )
         policy = self.store.policy(dataset)
         before = self.store.answered_before(
-            dataset, self._same(dataset, facts, kind, priced), lambda one: policy.shares(one, who.name)
+            dataset,
+            self._same(dataset, facts, kind, priced),
+            lambda one: policy.shares(one, who.name),
         )
-        refusal = over_cap(priced.epsilon, self.store.spent_today(dataset, who.name), self._caps(who, dataset, policy))
+        refusal = over_cap(
+            priced.epsilon,
+            self.store.spent_today(dataset, who.name),
+            self._caps(who, dataset, policy),
+        )
         own: dict[str, JSON] = {
             "dataset": dataset, "dry_run": facts.dry_run, "needs_approval": policy.waits(priced.epsilon),
             "beyond_cap": None if refusal is None else str(refusal), "answered_before": before is not None,
@@ -145,15 +179,28 @@ class Desk:
         return {**own, **priced.view}
 
     async def curve(
-        self, who: Principal, dataset: str, sql: str, offer: Mapping[str, JSON], epsilons: Sequence[str] | None
+        self,
+        who: Principal,
+        dataset: str,
+        sql: str,
+        offer: Mapping[str, JSON],
+        epsilons: Sequence[str] | None,
     ) -> list[JSON]:
         """Error against price: at the epsilons named, or at twenty up to what is left."""
         facts = self.link(who, dataset).facts()
         if epsilons is not None and not 0 < len(epsilons) <= _MOST_POINTS:
-            raise InvalidInput(f"{len(epsilons)} points", f"a curve has 1 to {_MOST_POINTS}", "Name fewer epsilons.")
+            raise InvalidInput(
+                f"{len(epsilons)} points",
+                f"a curve has 1 to {_MOST_POINTS}",
+                "Name fewer epsilons.",
+            )
         if {"epsilon", "error"} & offer.keys():
             rule = "a curve goes through prices of its own"
-            raise InvalidInput("an offer with a price", rule, "Leave out epsilon and error; name epsilons beside the offer.")
+            raise InvalidInput(
+                "an offer with a price",
+                rule,
+                "Leave out epsilon and error; name epsilons beside the offer.",
+            )
         whose = _meter_of(who)
         points = epsilons or _ladder(facts.meter(whose).budget.epsilon)
         with self._one_more_plan(who):
@@ -170,7 +217,13 @@ class Desk:
         """One person does not keep all others from planning."""
         if self._planning[who.name] >= _MOST_PLANS:
             rule = f"at most {_MOST_PLANS} prices are worked out for one person at once"
-            raise Refused(429, "too-many-requests", rule, "Wait for some of them.", headers={"Retry-After": "1"})
+            raise Refused(
+                429,
+                "too-many-requests",
+                rule,
+                "Wait for some of them.",
+                headers={"Retry-After": "1"},
+            )
         self._planning[who.name] += 1
         try:
             yield
@@ -180,7 +233,11 @@ class Desk:
     def budget(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is left for somebody; for those who answer for the dataset also the whole, and everybody's part."""
         facts, policy = self.link(who, dataset).facts(), self.store.policy(dataset)
-        told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run, **self.account(who, dataset)}
+        told: dict[str, JSON] = {
+            "dataset": dataset,
+            "dry_run": facts.dry_run,
+            **self.account(who, dataset),
+        }
         if who.person.roles & {Role.analyst, Role.agent}:
             caps = self._caps(who, dataset, policy)
             told |= meter_view(facts.meter(who.name))
@@ -193,7 +250,9 @@ class Desk:
         meters = self.link(who, dataset).facts().meters
         if not who.person.roles & {Role.owner, Role.auditor}:
             return {}
-        parts: dict[str, JSON] = {name: meter_view(meter) for name, meter in meters.items() if name is not None}
+        parts: dict[str, JSON] = {
+            name: meter_view(meter) for name, meter in meters.items() if name is not None
+        }
         return {"whole": meter_view(meters[None]), "by_analyst": parts}
 
     def _caps(self, who: Principal, dataset: str, policy: Policy) -> Caps:
@@ -221,16 +280,35 @@ class Desk:
         """
         facts = self.link(who, dataset).facts()
         if key is not None:
-            checked_name("Idempotency-Key", key, "Pass a text of your own such as 'march-report-1', or nothing.")
+            checked_name(
+                "Idempotency-Key",
+                key,
+                "Pass a text of your own such as 'march-report-1', or nothing.",
+            )
             before = self.store.question_of(dataset, who.name, key)
             given = (kind, text, dict(offer))
-            if before is not None and (before.kind, before.question, before.offer) == given and not _uncharged(before):
+            if (
+                before is not None
+                and (before.kind, before.question, before.offer) == given
+                and not _uncharged(before)
+            ):
                 return before
         with self._one_more_plan(who):
             priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
         same, now, id_ = self._same(dataset, facts, kind, priced), self.store.clock(), new_id()
         wanted = Question(
-            id_, dataset, who.name, key or id_, kind, text, dict(offer), same, priced.epsilon, reason[:2000], "accepted", now
+            id_,
+            dataset,
+            who.name,
+            key or id_,
+            kind,
+            text,
+            dict(offer),
+            same,
+            priced.epsilon,
+            reason[:2000],
+            "accepted",
+            now,
         )
         # From here on nothing waits, so that no other request comes between check and entry.
         before = self.store.question_of(dataset, who.name, wanted.key)
@@ -241,10 +319,16 @@ class Desk:
         policy = self.store.policy(dataset)
         known = None
         if not fresh:
-            known = self.store.answered_before(dataset, same, lambda one: policy.shares(one, who.name))
+            known = self.store.answered_before(
+                dataset, same, lambda one: policy.shares(one, who.name)
+            )
         if known is not None and before is None:
             return self._given_again(wanted, known)
-        if not fresh and before is None and (on_its_way := self.store.open_question(dataset, who.name, same)) is not None:
+        if (
+            not fresh
+            and before is None
+            and (on_its_way := self.store.open_question(dataset, who.name, same)) is not None
+        ):
             return on_its_way
         wanted = self._within_rules(who, wanted, facts, policy)
         if before is not None:  # it cost nothing before, and is asked again under its key
@@ -261,7 +345,9 @@ class Desk:
     def _repeated(before: Question, wanted: Question) -> Question:
         if (before.kind, before.same) != (wanted.kind, wanted.same):
             rule = "it stands for another question or another price"
-            raise RequestRefused(wanted.key, rule, "Use a new key for a new question. Nothing was charged.")
+            raise RequestRefused(
+                wanted.key, rule, "Use a new key for a new question. Nothing was charged."
+            )
         return before
 
     def _same(self, dataset: str, facts: Facts, kind: str, priced: Priced) -> str:
@@ -279,17 +365,29 @@ class Desk:
         self.outcomes[wanted.dataset, "given again"] += 1
         return self.store.add_question(own)
 
-    def _within_rules(self, who: Principal, wanted: Question, facts: Facts, policy: Policy) -> Question:
+    def _within_rules(
+        self, who: Principal, wanted: Question, facts: Facts, policy: Policy
+    ) -> Question:
         """Refuse what caps forbid; what needs approval waits."""
         if policy.suspended:
             raise _suspended(wanted.dataset)
         caps = self._caps(who, wanted.dataset, policy)
         if who.is_agent and (who.name not in facts.meters or caps.per_question is None):
-            rule = "an agent asks within a sub-budget of its own, and within a cap for each question"
-            raise InvalidInput(f"agent {who.name!r}", rule, "Let the owner give it both: PUT .../allotments/NAME.")
+            rule = (
+                "an agent asks within a sub-budget of its own, and within a cap for each question"
+            )
+            raise InvalidInput(
+                f"agent {who.name!r}", rule, "Let the owner give it both: PUT .../allotments/NAME."
+            )
         if self.store.pending(wanted.dataset, who.name) >= _MOST_PENDING:
             rule = f"at most {_MOST_PENDING} questions of one person wait at once"
-            raise Refused(429, "too-many-requests", rule, "Wait for the answers.", headers={"Retry-After": "5"})
+            raise Refused(
+                429,
+                "too-many-requests",
+                rule,
+                "Wait for the answers.",
+                headers={"Retry-After": "5"},
+            )
         refusal = over_cap(wanted.price, self.store.spent_today(wanted.dataset, who.name), caps)
         if refusal is not None:
             raise refusal
@@ -331,10 +429,18 @@ class Desk:
             try:
                 reply = await link.ask(ask)
             except Exception as error:  # a fault of ours: its text may be anything
-                code = "ledger-unavailable" if isinstance(error, LedgerUnavailable) else "engine-failed"
+                code = (
+                    "ledger-unavailable"
+                    if isinstance(error, LedgerUnavailable)
+                    else "engine-failed"
+                )
                 rule = "the engine process did not answer"
-                reply = Reply("failed", problem={"code": code, "exit": 4, "message": rule, "rule": rule})
-            unknown = reply.problem is not None and reply.problem.get("code") == "ledger-unavailable"
+                reply = Reply(
+                    "failed", problem={"code": code, "exit": 4, "message": rule, "rule": rule}
+                )
+            unknown = (
+                reply.problem is not None and reply.problem.get("code") == "ledger-unavailable"
+            )
             if not unknown or pause is None:
                 return reply
             await asyncio.sleep(pause)
@@ -345,7 +451,9 @@ class Desk:
         self.link(who, dataset)
         found = self.store.question(id_)
         if found is None or found.analyst != who.name or found.dataset != dataset:
-            raise Refused(404, "not-found", "there is no such question of yours", value=repr(id_[:80]))
+            raise Refused(
+                404, "not-found", "there is no such question of yours", value=repr(id_[:80])
+            )
         return found
 
     async def wait(self, question: Question, seconds: float) -> Question:
@@ -365,7 +473,11 @@ class Desk:
         """
         if question.body is None:
             raise Refused(404, "not-found", f"this question has no answer: it is {question.status}")
-        alike = self._answers_to_same(self.link(who, question.dataset).facts(), question) if question.kind == "sql" else []
+        alike = (
+            self._answers_to_same(self.link(who, question.dataset).facts(), question)
+            if question.kind == "sql"
+            else []
+        )
         bodies, fixed, note = [question.body], frozenset[str](), ""
         if len(alike) < 2:
             alike = [question]
@@ -381,7 +493,9 @@ class Desk:
             return make(), alike
         if self._drawing[who.name] >= _MOST_DRAWN:
             rule = f"at most {_MOST_DRAWN} large answers are shown to one person at once"
-            raise Refused(429, "too-many-requests", rule, "Wait for them.", headers={"Retry-After": "2"})
+            raise Refused(
+                429, "too-many-requests", rule, "Wait for them.", headers={"Retry-After": "2"}
+            )
         self._drawing[who.name] += 1
         try:
             return await self._drawer.run(make), alike
@@ -393,7 +507,9 @@ class Desk:
         facts = self.link(who, question.dataset).facts()
         try:
             with self._one_more_plan(who):
-                return await self.planner.known_beforehand(question.dataset, facts, question.question, question.offer)
+                return await self.planner.known_beforehand(
+                    question.dataset, facts, question.question, question.offer
+                )
         except SordinoError:  # the declaration is another one by now; the answer stays what it was
             return frozenset()
 
@@ -402,25 +518,39 @@ class Desk:
 
         Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
         """
-        text, edition = str((question.receipt or {}).get("question")), self.planner.edition(question.dataset, facts)
+        text, edition = (
+            str((question.receipt or {}).get("question")),
+            self.planner.edition(question.dataset, facts),
+        )
         found = [
             one for one in self.store.answered(question.dataset, question.analyst, text)
             if one.kind == "sql" and _quantity(one) == _quantity(question)
             and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
         ]  # fmt: skip
         ids = {one.id for one in found}
-        return sorted(found, key=lambda one: (one.price, one.created)) if {question.id, question.source} & ids else []
+        return (
+            sorted(found, key=lambda one: (one.price, one.created))
+            if {question.id, question.source} & ids
+            else []
+        )
 
     # what owners do
 
-    def decide(self, who: Principal, dataset: str, id_: str, *, approve: bool, note: str) -> Question:
+    def decide(
+        self, who: Principal, dataset: str, id_: str, *, approve: bool, note: str
+    ) -> Question:
         """Approve or deny a question that waits. Who asked cannot approve it."""
         self.link(who, dataset)
         found = self.store.question(id_)
         if found is None or found.dataset != dataset:
             raise Refused(404, "not-found", "there is no such question", value=repr(id_[:80]))
         if found.analyst == who.name and approve:
-            raise Refused(403, "forbidden", "nobody approves a question of their own", "Let another owner look at it.")
+            raise Refused(
+                403,
+                "forbidden",
+                "nobody approves a question of their own",
+                "Let another owner look at it.",
+            )
         if approve and self.store.policy(dataset).suspended:
             raise _suspended(dataset)
         decided = self.store.decide(id_, "accepted" if approve else "denied", who.name, note[:2000])
@@ -434,7 +564,15 @@ class Desk:
                 event.set()
         return decided
 
-    async def allot(self, who: Principal, dataset: str, analyst: str, epsilon: JSON, delta: JSON, caps: Caps | None) -> None:
+    async def allot(
+        self,
+        who: Principal,
+        dataset: str,
+        analyst: str,
+        epsilon: JSON,
+        delta: JSON,
+        caps: Caps | None,
+    ) -> None:
         """Give somebody a part of the budget, and caps; epsilon None takes both back."""
         link = self.link(who, dataset)
         reply = await link.allot(analyst, epsilon, delta)
@@ -445,20 +583,28 @@ class Desk:
         await asyncio.sleep(max(reply.tick - time.monotonic(), 0))
         facts = link.facts()
         until = time.monotonic() + 2 * facts.answer_time + 1
-        while (analyst in link.facts().meters) != (epsilon is not None) and time.monotonic() < until:
-            await asyncio.sleep(0.01)  # until the copy here has it, so that the next request of whoever it is does
+        while (analyst in link.facts().meters) != (
+            epsilon is not None
+        ) and time.monotonic() < until:
+            await asyncio.sleep(
+                0.01
+            )  # until the copy here has it, so that the next request of whoever it is does
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
 
     async def suspend(self, who: Principal, dataset: str) -> None:
         """Refuse all new questions for now, before anything is charged; what was accepted is still answered."""
         self.link(who, dataset)
-        await asyncio.to_thread(self.store.update_policy, dataset, lambda rules: replace(rules, suspended=True))
+        await asyncio.to_thread(
+            self.store.update_policy, dataset, lambda rules: replace(rules, suspended=True)
+        )
 
     async def resume(self, who: Principal, dataset: str) -> None:
         """Let people ask again: after a suspension, or after a pause for answers that took too long."""
         link = self.link(who, dataset)
-        await asyncio.to_thread(self.store.update_policy, dataset, lambda rules: replace(rules, suspended=False))
+        await asyncio.to_thread(
+            self.store.update_policy, dataset, lambda rules: replace(rules, suspended=False)
+        )
         await link.resume()
 
     def rules(self, who: Principal, dataset: str) -> Policy:
@@ -471,17 +617,23 @@ class Desk:
         """Put rules in force; a suspension stays as it is."""
         self.link(who, dataset)
         return await asyncio.to_thread(
-            self.store.update_policy, dataset, lambda before: replace(rules, suspended=before.suspended)
+            self.store.update_policy,
+            dataset,
+            lambda before: replace(rules, suspended=before.suspended),
         )
 
-    async def receipts(self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool) -> list[JSON]:
+    async def receipts(
+        self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool
+    ) -> list[JSON]:
         """Charges, oldest first: one's own, or of everybody. What became of a charge is told after its tick, not before."""
         link = self.link(who, dataset)
         found = await link.payments(None if everybody else who.name, after, limit)
         return [self._told(dataset, dict(one)) for one in found]
 
     def _told(self, dataset: str, payment: dict[str, JSON]) -> dict[str, JSON]:
-        known = self.store.question_of(dataset, str(payment.get("analyst")), str(payment.get("request_id")))
+        known = self.store.question_of(
+            dataset, str(payment.get("analyst")), str(payment.get("request_id"))
+        )
         if known is not None and known.open:
             return {**payment, "status": "accepted", "answer": ""}
         return payment
@@ -491,22 +643,39 @@ class Desk:
         if question.source is not None or question.receipt is None:
             rule = "nothing was charged for this question: a stored answer was given, or none yet"
             raise Refused(404, "not-found", rule, "Whoever paid for an answer has its receipt.")
-        return await self.link(who, question.dataset).proof(question.analyst, str(question.receipt["request_id"]), since)
+        return await self.link(who, question.dataset).proof(
+            question.analyst, str(question.receipt["request_id"]), since
+        )
 
     async def report_page(self, who: Principal, dataset: str) -> str:
         """The page for the data-protection officer."""
         link = self.link(who, dataset)
         payments: list[Mapping[str, JSON]] = []
-        while found := await link.payments(None, int(str(payments[-1]["number"])) if payments else 0, 1000):
+        while found := await link.payments(
+            None, int(str(payments[-1]["number"])) if payments else 0, 1000
+        ):
             payments += [self._told(dataset, dict(one)) for one in found]
         facts, log = link.facts(), await link.checkpoint(None)
         if facts.dataset.budget is None:
             raise AssertionError("a served dataset has a budget")
         meters = {name: meter for name, meter in facts.meters.items() if name != ANYBODY}
         charges = [_spent(one) for one in payments]
-        rules = [f"An answer leaves at a tick: every {facts.answer_time:g} seconds.", *self.store.policy(dataset).words]
+        rules = [
+            f"An answer leaves at a tick: every {facts.answer_time:g} seconds.",
+            *self.store.policy(dataset).words,
+        ]
         signed, key = str(log["checkpoint"]), str(log["key"])
-        account = Account(dataset, facts.dataset, facts.dataset.budget, meters, charges, signed, key, rules, served=True)
+        account = Account(
+            dataset,
+            facts.dataset,
+            facts.dataset.budget,
+            meters,
+            charges,
+            signed,
+            key,
+            rules,
+            served=True,
+        )
         return await asyncio.to_thread(officer_report, account)
 
 
@@ -521,7 +690,11 @@ def price_limit(name: str, value: int | float | str | None) -> Fraction | None:
         return None
     read = Fraction(str(number(name, value)))
     if not 0 <= read <= 10**6:
-        raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
+        raise InvalidInput(
+            f"{name}={value}",
+            "a price is an epsilon from 0 to a million",
+            "Pass a number such as 0.1.",
+        )
     return read
 
 
@@ -534,14 +707,24 @@ def _quantity(question: Question) -> tuple[str, ...]:
     noise, make another number, and numbers are mixed only with their like.
     """
     price = {"epsilon", "error", "rows", "delta", "mechanism"}
-    rest = [f"{name}={value}" for name, value in sorted(question.offer.items()) if name not in price and value is not None]
+    rest = [
+        f"{name}={value}"
+        for name, value in sorted(question.offer.items())
+        if name not in price and value is not None
+    ]
     charge: Any = (question.receipt or {}).get("charge") or {}
-    return (str(Cost.offered(**read_offer(question.offer)).confidence), str(charge.get("pure") is None), *rest)
+    return (
+        str(Cost.offered(**read_offer(question.offer)).confidence),
+        str(charge.get("pure") is None),
+        *rest,
+    )
 
 
 def _spent(payment: Mapping[str, Any]) -> Spent:
     charge, status = read_charge(payment["charge"]), str(payment["status"])
-    return Spent(payment["number"], payment["time"], payment["analyst"], payment["question"], charge, status)
+    return Spent(
+        payment["number"], payment["time"], payment["analyst"], payment["question"], charge, status
+    )
 
 
 def question_view(question: Question) -> dict[str, JSON]:
@@ -600,11 +783,20 @@ def table_view(table: Table) -> dict[str, JSON]:
 
 def _column(column: Column) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"type": column.kind}
-    for name, word in (("lower", "min"), ("upper", "max"), ("step", "step"), ("longest", "max_length")):
+    for name, word in (
+        ("lower", "min"),
+        ("upper", "max"),
+        ("step", "step"),
+        ("longest", "max_length"),
+    ):
         value = getattr(column.type, name, None)
         if value is not None:
             facts[word] = (
-                value.isoformat() if isinstance(value, date) else value if isinstance(value, int) else readable(value)
+                value.isoformat()
+                if isinstance(value, date)
+                else value
+                if isinstance(value, int)
+                else readable(value)
             )
     values = getattr(column.type, "values", None)
     if values is not None:

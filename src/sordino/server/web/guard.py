@@ -66,7 +66,13 @@ def page_policy(nonce: str) -> bytes:
 class Guard:
     """The wrapper around the routes."""
 
-    def __init__(self, app: Any, store: Store, requests: Counter[tuple[str, int]], hosts: HostCheck = any_host) -> None:
+    def __init__(
+        self,
+        app: Any,
+        store: Store,
+        requests: Counter[tuple[str, int]],
+        hosts: HostCheck = any_host,
+    ) -> None:
         self._app, self._store, self._requests, self._hosts = app, store, requests, hosts
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -81,14 +87,25 @@ class Guard:
         try:
             headers = dict(scope["headers"])
             if not self._hosts(headers.get(b"host", b"")):
-                hint = 'Whoever runs it lists its names in serve.toml: hosts = ["data.example.org"].'
+                hint = (
+                    'Whoever runs it lists its names in serve.toml: hosts = ["data.example.org"].'
+                )
                 raise Refused(421, "forbidden", "this server does not answer to that name", hint)
             session = cookie_of(headers)
             key = "" if session is None else form_key(session, self._store.form_secret)
             who = self._who(headers, session)
-            if who is not None and who.token.page and scope["method"] != "GET" and not _is_own(scope, headers, key):
-                who = None  # a cookie is sent by browsers on their own: it changes nothing by itself
-            scope.setdefault("state", {}).update(who=who, nonce=nonce, form_key=key if who and who.token.page else "")
+            if (
+                who is not None
+                and who.token.page
+                and scope["method"] != "GET"
+                and not _is_own(scope, headers, key)
+            ):
+                who = (
+                    None  # a cookie is sent by browsers on their own: it changes nothing by itself
+                )
+            scope.setdefault("state", {}).update(
+                who=who, nonce=nonce, form_key=key if who and who.token.page else ""
+            )
             if who is None and scope["path"] not in OPEN and not scope["path"].startswith(_STATIC):
                 raise _unknown(scope, headers)
             length = headers.get(b"content-length", b"0")
@@ -100,10 +117,17 @@ class Guard:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # a bug: its text may quote a question
-            _log.error(json.dumps({"event": "failed", "kind": type(error).__name__, "at": _place(error)}))
-            await sent.problem(Refused(500, "unexpected", "something failed inside Sordino", "Please report it."))
+            _log.error(
+                json.dumps({"event": "failed", "kind": type(error).__name__, "at": _place(error)})
+            )
+            await sent.problem(
+                Refused(500, "unexpected", "something failed inside Sordino", "Please report it.")
+            )
         finally:
-            route = str(getattr(scope.get("route"), "name", None) or getattr(scope.get("endpoint"), "__name__", "none"))
+            route = str(
+                getattr(scope.get("route"), "name", None)
+                or getattr(scope.get("endpoint"), "__name__", "none")
+            )
             self._requests[route, sent.status] += 1
             self._tell(scope, who, route, sent.status)
 
@@ -117,7 +141,9 @@ class Guard:
         return found if found is not None and found.token.page else None
 
     @staticmethod
-    def _tell(scope: MutableMapping[str, Any], who: Principal | None, route: str, status: int) -> None:
+    def _tell(
+        scope: MutableMapping[str, Any], who: Principal | None, route: str, status: int
+    ) -> None:
         client = scope.get("client")
         facts = {
             "event": "request", "method": scope["method"][:10], "route": route, "status": status,
@@ -146,7 +172,9 @@ def _unknown(scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]) ->
     if page and not scope["path"].startswith("/v1/"):
         query = scope.get("query_string", b"").decode("latin-1")
         to = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
-        return Refused(303, "unauthenticated", "this needs a login", headers={"Location": f"/login?to={to}"})
+        return Refused(
+            303, "unauthenticated", "this needs a login", headers={"Location": f"/login?to={to}"}
+        )
     return Refused(
         401, "unauthenticated", "this needs a token", "Send the header Authorization: Bearer sordino_...",
         headers={"WWW-Authenticate": 'Bearer realm="sordino"'},
@@ -184,7 +212,9 @@ class _Limited:
             message = await asyncio.wait_for(self._receive(), max(left, 0.001))
         except TimeoutError:
             rule = f"its body did not arrive within {_BODY_TIME:.0f} seconds"
-            self._sent.instead = Refused(408, "invalid-request", rule, headers={"Connection": "close"})
+            self._sent.instead = Refused(
+                408, "invalid-request", rule, headers={"Connection": "close"}
+            )
             raise self._sent.instead from None
         self._size += len(message.get("body", b""))
         if self._size > MOST_BODY:
@@ -199,7 +229,10 @@ class _Padded:
 
     def __init__(self, send: Send, scope: MutableMapping[str, Any], nonce: str) -> None:
         self._send, self._nonce = send, nonce
-        self._secure, self._static = scope.get("scheme") == "https", scope["path"].startswith(_STATIC)
+        self._secure, self._static = (
+            scope.get("scheme") == "https",
+            scope["path"].startswith(_STATIC),
+        )
         self._start: Message | None = None
         self._body = bytearray()
         self.status = 0
@@ -213,7 +246,11 @@ class _Padded:
         elif message["type"] == "http.response.body" and self._start is not None:
             self._body += message.get("body", b"")
             if not message.get("more_body", False):
-                await (self._finish(self._start) if self.instead is None else self.problem(self.instead))
+                await (
+                    self._finish(self._start)
+                    if self.instead is None
+                    else self.problem(self.instead)
+                )
 
     async def problem(self, error: Refused | SordinoError) -> None:
         """Send a refusal, if nothing was sent yet."""
@@ -224,11 +261,17 @@ class _Padded:
         headers = [(b"content-type", b"application/problem+json")]
         headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
         self._body = bytearray(json.dumps(facts).encode())
-        await self._finish({"type": "http.response.start", "status": facts["status"], "headers": headers})
+        await self._finish(
+            {"type": "http.response.start", "status": facts["status"], "headers": headers}
+        )
 
     async def _finish(self, start: Message) -> None:
         own = {name for name, _ in HEADERS} | {b"content-length", b"content-security-policy"}
-        headers = [(name.lower(), value) for name, value in start.get("headers", ()) if name.lower() not in own]
+        headers = [
+            (name.lower(), value)
+            for name, value in start.get("headers", ())
+            if name.lower() not in own
+        ]
         if not (self._static and start["status"] == 200):
             headers = [(name, value) for name, value in headers if name != b"cache-control"]
             headers.append((b"cache-control", b"no-store"))
@@ -236,9 +279,15 @@ class _Padded:
         if self._body and kind in _PADDED:
             self._body += b" " * (-len(self._body) % BLOCK)
         policy = page_policy(self._nonce) if kind == b"text/html" else NO_POLICY
-        headers += [*HEADERS, (b"content-security-policy", policy), (b"content-length", str(len(self._body)).encode())]
+        headers += [
+            *HEADERS,
+            (b"content-security-policy", policy),
+            (b"content-length", str(len(self._body)).encode()),
+        ]
         if self._secure:
             headers.append((b"strict-transport-security", b"max-age=31536000"))
         self.status, self._done = start["status"], True
-        await self._send({"type": "http.response.start", "status": start["status"], "headers": headers})
+        await self._send(
+            {"type": "http.response.start", "status": start["status"], "headers": headers}
+        )
         await self._send({"type": "http.response.body", "body": bytes(self._body)})

@@ -40,7 +40,9 @@ class _WebDesk:
     async def preview(self, dataset: str, sql: str, offer: dict[str, JSON]) -> JSON:
         return await self._desk.preview(self._who, dataset, "sql", sql, offer, "text")
 
-    async def ask(self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None) -> JSON:
+    async def ask(
+        self, dataset: str, sql: str, offer: dict[str, JSON], reason: str, key: str | None
+    ) -> JSON:
         asked = await self._desk.ask(self._who, dataset, "sql", sql, offer, key=key, reason=reason)
         return _outcome(await self._desk.wait(asked, _WAIT))
 
@@ -55,12 +57,18 @@ def _outcome(question: Question) -> JSON:
     if question.problem is not None:
         raise error_of(question.problem)
     if question.status == "denied":
-        raise InvalidInput("this question", f"its owner denied it ({question.note or 'no note'})", "Ask for less.")
+        raise InvalidInput(
+            "this question", f"its owner denied it ({question.note or 'no note'})", "Ask for less."
+        )
     told = {
         "waiting": "The owner has to approve this question. Call ask again later, with the same request_id.",
         "accepted": "There is no outcome yet. Call ask again, with the same request_id.",
     }
-    return {"status": question.status, "request_id": question.key, "remark": told.get(question.status, "")}
+    return {
+        "status": question.status,
+        "request_id": question.key,
+        "remark": told.get(question.status, ""),
+    }
 
 
 def answer_view(body: bytes, *, free: bool) -> dict[str, JSON]:
@@ -68,7 +76,13 @@ def answer_view(body: bytes, *, free: bool) -> dict[str, JSON]:
     answer = Answer.from_json(body.decode())
     rows: JSON = json.loads(answer.to_records_json())
     paid = "nothing: it was answered before" if free else "as previewed"
-    return {"rows": rows, "privacy": answer.privacy, "notes": list(answer.notes), "charged": paid, "text": str(answer)}
+    return {
+        "rows": rows,
+        "privacy": answer.privacy,
+        "notes": list(answer.notes),
+        "charged": paid,
+        "text": str(answer),
+    }
 
 
 class McpEndpoint:

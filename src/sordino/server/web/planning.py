@@ -68,7 +68,12 @@ class Priced:
 
 
 def preview(
-    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], shown: str = "text"
+    data: bytes,
+    dialect: str,
+    meter: TwoMeterFilter,
+    sql: str,
+    given: Mapping[str, JSON],
+    shown: str = "text",
 ) -> Priced:
     """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
     with _located(sql):
@@ -86,11 +91,18 @@ def preview(
         view["details"] = plan.explain(details=True)
     if "sql" in shown:
         view["sql"] = plan.sql(dialect)
-    return Priced(sql_text(question.query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+    return Priced(
+        sql_text(question.query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view}
+    )
 
 
 def suggestion(
-    data: bytes, dialect: str, meter: TwoMeterFilter, table: str, given: Mapping[str, JSON], shown: str = "text"
+    data: bytes,
+    dialect: str,
+    meter: TwoMeterFilter,
+    table: str,
+    given: Mapping[str, JSON],
+    shown: str = "text",
 ) -> Priced:
     """The price of a search for bounds."""
     del shown
@@ -110,7 +122,12 @@ def suggestion(
 
 
 def curve(
-    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+    data: bytes,
+    dialect: str,
+    meter: TwoMeterFilter,
+    sql: str,
+    given: Mapping[str, JSON],
+    epsilons: Sequence[str],
 ) -> list[JSON]:
     """Error against price: the errors to expect at each epsilon, and which part of the budget that takes."""
     with _located(sql):
@@ -130,7 +147,10 @@ def _curve(
     first = _planned(question, costs[0], meter, dialect)
     if costs[0].private_bounds or isinstance(first, GroupingSetsPlan):
         # bounds that are searched for a part of epsilon are others at each epsilon, and so are tables that agree
-        plans = [first, *(_planned(question, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
+        plans = [
+            first,
+            *(_planned(question, cost, meter, dialect, rehearsed=False) for cost in costs[1:]),
+        ]
         points = [(_spent(plan), _family(plan), plan.errors(), plan.budget) for plan in plans]
     else:
         found = question.bound.points(costs, meter)
@@ -174,7 +194,9 @@ def known_beforehand(
     None where bounds are found in the data, or rows are chosen by their noisy numbers: those that are shown again and again
     are the ones whose noise was large.
     """
-    rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
+    rest = {
+        name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")
+    }
     query = parse(sql)
     if rest.get("bounds") or query.having is not None or query.limit is not None or query.offset:
         return frozenset()
@@ -190,7 +212,11 @@ def _located(sql: str) -> Iterator[None]:
     except InvalidInput as error:
         if error.place is None and error.word:
             quoted = error.word.startswith("'")
-            pattern = re.escape(error.word) if quoted else rf"(?<![\w'])\"?{re.escape(error.word)}\"?(?![\w'])"
+            pattern = (
+                re.escape(error.word)
+                if quoted
+                else rf"(?<![\w'])\"?{re.escape(error.word)}\"?(?![\w'])"
+            )
             found = re.search(pattern, sql, re.IGNORECASE)
             if found is not None:
                 error.place = found.span()
@@ -268,13 +294,19 @@ def _planned(
     plan = question.bound.plan(cost, meter)
     if rehearsed:
         rehearse(plan, dialect)
-    _lately.keep(question, 20 * len(question.sql) + 2 * sum(statement.rough_size for statement in plan.statements))
+    _lately.keep(
+        question,
+        20 * len(question.sql) + 2 * sum(statement.rough_size for statement in plan.statements),
+    )
     return plan
 
 
 def _finite(errors: Mapping[str, float | None]) -> dict[str, JSON]:
     """None where an error depends on data and nothing was assumed, or has no bound."""
-    return {name: None if error is None or not math.isfinite(error) else error for name, error in errors.items()}
+    return {
+        name: None if error is None or not math.isfinite(error) else error
+        for name, error in errors.items()
+    }
 
 
 def _share(budget: BudgetShare) -> dict[str, JSON]:
@@ -321,7 +353,9 @@ class Planner:
         found = self._pickled.get(name)
         if found is None or found[0] is not facts.dataset:
             data = pickle.dumps(facts.dataset)
-            declared = hashlib.sha256(repr((dict(facts.dataset.tables), facts.dry_run)).encode()).hexdigest()
+            declared = hashlib.sha256(
+                repr((dict(facts.dataset.tables), facts.dry_run)).encode()
+            ).hexdigest()
             found = self._pickled[name] = (facts.dataset, data, declared)
         return found
 
@@ -340,28 +374,54 @@ class Planner:
         shown: str = "",
     ) -> Priced:
         """The price of a question of somebody, by the newest facts."""
-        make, data, meter = preview if kind == "sql" else suggestion, self._known(name, facts)[1], facts.meter(analyst)
-        key = (self.edition(name, facts), name, meter, kind, text, repr(sorted(given.items())), shown)
+        make, data, meter = (
+            preview if kind == "sql" else suggestion,
+            self._known(name, facts)[1],
+            facts.meter(analyst),
+        )
+        key = (
+            self.edition(name, facts),
+            name,
+            meter,
+            kind,
+            text,
+            repr(sorted(given.items())),
+            shown,
+        )
         found = self._made.get(key)
         if found is None:
-            found = await self._workers.run(partial(make, data, facts.dialect, meter, text, given, shown))
+            found = await self._workers.run(
+                partial(make, data, facts.dialect, meter, text, given, shown)
+            )
             if len(self._made) >= _KEPT:
                 self._made.clear()
             self._made[key] = found
         return found
 
     async def curve(
-        self, name: str, facts: Facts, analyst: str | None, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+        self,
+        name: str,
+        facts: Facts,
+        analyst: str | None,
+        sql: str,
+        given: Mapping[str, JSON],
+        epsilons: Sequence[str],
     ) -> list[JSON]:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)
-        return await self._workers.run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
+        return await self._workers.run(
+            partial(curve, data, facts.dialect, meter, sql, given, epsilons)
+        )
 
-    async def known_beforehand(self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]) -> frozenset[str]:
+    async def known_beforehand(
+        self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]
+    ) -> frozenset[str]:
         """The outputs whose precision follows from the price alone: as if nothing had been spent, which does not matter."""
         data, whole = self._known(name, facts)[1], facts.meters[None]
         unspent = TwoMeterFilter(whole.budget, whole.reserved_delta)
-        return await self._workers.run(partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given)))
+        return await self._workers.run(
+            partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given))
+        )
 
     async def sketch(self, name: str, facts: Facts, sql: str) -> JSON:
         """What an answer would look like, over made-up rows."""

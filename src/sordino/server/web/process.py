@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
     from sordino.server.web.app import Web
 
-__all__ = ["OidcSettings", "WebSettings", "end_own_sessions", "first_token", "own_link", "run_web", "web_server"]
+__all__ = [
+    "OidcSettings",
+    "WebSettings",
+    "end_own_sessions",
+    "first_token",
+    "own_link",
+    "run_web",
+    "web_server",
+]
 
 _FIRST = "owner"
 _FIRST_LASTS = 30 * DAY
@@ -98,7 +106,9 @@ def own_link(folder: Path, name: str) -> str:
     try:
         store.revoke_sessions()
         if store.person(name) is None:
-            store.add_person(Person(name, frozenset((Role.owner, Role.analyst, Role.auditor)), EVERYWHERE))
+            store.add_person(
+                Person(name, frozenset((Role.owner, Role.analyst, Role.auditor)), EVERYWHERE)
+            )
         return store.add_token(name, LINK, frozenset(), EVERYWHERE, LINK_LASTS)[0]
     finally:
         store.close()
@@ -130,11 +140,15 @@ def web_server(links: Sequence[Link], settings: WebSettings) -> tuple[uvicorn.Se
 
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if (settings.tls_certificate is None) != (settings.tls_key is None):
-        raise InvalidInput("TLS", "a certificate and its key belong together", "Give both files, or neither.")
+        raise InvalidInput(
+            "TLS", "a certificate and its key belong together", "Give both files, or neither."
+        )
     provider = None
     if settings.oidc is not None:
         back = f"{settings.oidc.own_address.rstrip('/')}/v1/oidc/callback"
-        provider = Provider(settings.oidc.issuer, settings.oidc.client_id, settings.oidc.client_secret, back)
+        provider = Provider(
+            settings.oidc.issuer, settings.oidc.client_id, settings.oidc.client_secret, back
+        )
     processes = settings.planning_processes
     if processes is None:
         processes = min(4, os.cpu_count() or 2)
@@ -154,13 +168,19 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
     log = logging.getLogger("sordino.security")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter('{"time": "%(asctime)s", "level": "%(levelname)s", "entry": %(message)s}'))
+        handler.setFormatter(
+            logging.Formatter(
+                '{"time": "%(asctime)s", "level": "%(levelname)s", "entry": %(message)s}'
+            )
+        )
         log.addHandler(handler)
         log.setLevel(logging.ERROR if settings.quiet else logging.INFO)
         log.propagate = False
     server, app = web_server(links, settings)
     forget_old_garbage()
     try:
-        server.run(None if settings.listening is None else [socket.socket(fileno=settings.listening)])
+        server.run(
+            None if settings.listening is None else [socket.socket(fileno=settings.listening)]
+        )
     finally:
         app.store.close()

@@ -63,7 +63,14 @@ class Refused(Exception):
 
 
 def problem(
-    status: int, code: str, detail: str, *, exit_: int = 2, value: str = "", rule: str = "", hint: str = ""
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    exit_: int = 2,
+    value: str = "",
+    rule: str = "",
+    hint: str = "",
 ) -> dict[str, JSON]:
     """An RFC 9457 problem."""
     return {

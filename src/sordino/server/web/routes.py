@@ -53,7 +53,9 @@ _STATE = "__Host-sordino-login"
 
 def reply(body: JSON, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """JSON."""
-    return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
+    return Response(
+        json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json"
+    )
 
 
 def _who(request: Request) -> Principal:
@@ -115,7 +117,11 @@ class Routes:
 
     async def curve(self, request: Request, dataset: DatasetName, body: CurveOf) -> Response:
         """Error against price: what to expect at several epsilons. Free."""
-        epsilons = None if body.epsilons is None else [str(number("epsilon", each)) for each in body.epsilons]
+        epsilons = (
+            None
+            if body.epsilons is None
+            else [str(number("epsilon", each)) for each in body.epsilons]
+        )
         points = await self._desk.curve(_who(request), dataset, body.question, body.offer, epsilons)
         return reply({"points": points})
 
@@ -148,19 +154,31 @@ class Routes:
         """One's own questions, the newest first."""
         who = _who(request)
         self._desk.link(who, dataset)
-        return reply({"questions": [question_view(each) for each in self._store.questions(dataset, who.name)]})
+        return reply(
+            {
+                "questions": [
+                    question_view(each) for each in self._store.questions(dataset, who.name)
+                ]
+            }
+        )
 
-    async def question(self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0) -> Response:
+    async def question(
+        self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0
+    ) -> Response:
         """What became of a question; with `wait` as soon as there is an outcome, which is at a tick."""
         found = self._desk.question(_who(request), dataset, question)
         return reply(question_view(await self._desk.wait(found, wait)))
 
-    async def answer(self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0) -> Response:
+    async def answer(
+        self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0
+    ) -> Response:
         """The stored answer, byte by byte as it was released; spaces behind it are padding."""
         found = await self._desk.wait(self._desk.question(_who(request), dataset, question), wait)
         if found.body is None:
             rule = f"this question has no answer: it is {found.status}"
-            raise Refused(409 if found.open else 404, "conflict" if found.open else "not-found", rule)
+            raise Refused(
+                409 if found.open else 404, "conflict" if found.open else "not-found", rule
+            )
         return Response(found.body, media_type="application/json")
 
     async def receipts(
@@ -178,7 +196,9 @@ class Routes:
         found = self._desk.question(who, dataset, question)
         return Response(await self._desk.receipt(who, found, since), media_type="application/json")
 
-    async def checkpoint(self, request: Request, dataset: DatasetName, since: Since = None) -> Response:
+    async def checkpoint(
+        self, request: Request, dataset: DatasetName, since: Since = None
+    ) -> Response:
         """Key and signed checkpoint of the log: how many entries there are, and the root of their tree."""
         return reply(dict(await self._desk.link(_who(request), dataset).checkpoint(since)))
 
@@ -204,20 +224,37 @@ class Routes:
         found: dict[str, JSON] = {}
         for name, meter in parts.items() if isinstance(parts, Mapping) else ():
             caps = self._store.caps(dataset, name)
-            own = {} if caps is None else {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
+            own = (
+                {}
+                if caps is None
+                else {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
+            )
             found[name] = {**meter, **own} if isinstance(meter, Mapping) else meter
         return reply({"allotments": found})
 
-    async def allot(self, request: Request, dataset: DatasetName, analyst: AnalystName, body: Allot) -> Response:
+    async def allot(
+        self, request: Request, dataset: DatasetName, analyst: AnalystName, body: Allot
+    ) -> Response:
         """Give somebody a part of the budget ("*": everybody without one), and caps."""
-        caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
+        caps = Caps(
+            price_limit("per_question", body.per_question), price_limit("per_day", body.per_day)
+        )
         if analyst == ANYBODY and caps != Caps():
             rule = "caps for everybody are rules of the dataset"
             raise InvalidInput("caps for '*'", rule, "Set them with PUT .../policy.")
-        await self._desk.allot(_who(request), dataset, analyst, body.epsilon, body.delta, caps if caps != Caps() else None)
+        await self._desk.allot(
+            _who(request),
+            dataset,
+            analyst,
+            body.epsilon,
+            body.delta,
+            caps if caps != Caps() else None,
+        )
         return reply({"analyst": analyst, "epsilon": body.epsilon, "delta": body.delta})
 
-    async def take_back(self, request: Request, dataset: DatasetName, analyst: AnalystName) -> Response:
+    async def take_back(
+        self, request: Request, dataset: DatasetName, analyst: AnalystName
+    ) -> Response:
         """Take a part of the budget back; what was spent stays spent."""
         await self._desk.allot(_who(request), dataset, analyst, None, None, None)
         return Response(status_code=204)
@@ -230,8 +267,12 @@ class Routes:
         """Put rules in force: caps, approval above a price, who shares answers."""
         who = _who(request)
         self._desk.link(who, dataset)
-        caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
-        rules = Policy(price_limit("approval_above", body.approval_above), frozenset(body.sharing), caps)
+        caps = Caps(
+            price_limit("per_question", body.per_question), price_limit("per_day", body.per_day)
+        )
+        rules = Policy(
+            price_limit("approval_above", body.approval_above), frozenset(body.sharing), caps
+        )
         return reply(_policy(await self._desk.set_rules(who, dataset, rules)))
 
     async def approvals(self, request: Request, dataset: DatasetName) -> Response:
@@ -244,9 +285,13 @@ class Routes:
         ]  # fmt: skip
         return reply({"approvals": found})
 
-    async def decide(self, request: Request, dataset: DatasetName, question: QuestionId, body: Decision) -> Response:
+    async def decide(
+        self, request: Request, dataset: DatasetName, question: QuestionId, body: Decision
+    ) -> Response:
         """Approve or deny a question that waits."""
-        done = self._desk.decide(_who(request), dataset, question, approve=body.approve, note=body.note)
+        done = self._desk.decide(
+            _who(request), dataset, question, approve=body.approve, note=body.note
+        )
         return reply({"id": done.id, "status": done.status, "note": done.note})
 
     async def suspend(self, request: Request, dataset: DatasetName) -> Response:
@@ -264,12 +309,24 @@ class Routes:
     async def people(self, request: Request) -> Response:
         """All accounts; an owner sees those who have to do with the same datasets."""
         found = self._accounts.people(_who(request))
-        return reply({"people": [{**_person(each), "subject": self._store.subject_of(each.name)} for each in found]})
+        return reply(
+            {
+                "people": [
+                    {**_person(each), "subject": self._store.subject_of(each.name)}
+                    for each in found
+                ]
+            }
+        )
 
     async def add_person(self, request: Request, body: NewPerson) -> Response:
         """Open an account. Owners open those of analysts, agents and auditors of their own datasets."""
         person = Person(body.name, frozenset(body.roles), _datasets(body.datasets))
-        return reply(_person(await self._accounts.add_person(_who(request), person, body.password, body.subject)), 201)
+        return reply(
+            _person(
+                await self._accounts.add_person(_who(request), person, body.password, body.subject)
+            ),
+            201,
+        )
 
     async def remove_person(self, request: Request, name: AnalystName) -> Response:
         """Close an account and all its tokens, at once."""
@@ -301,7 +358,9 @@ class Routes:
 
     async def login(self, request: Request, body: Login) -> Response:
         """A token for twelve hours, for a name and a password."""
-        text, token = await self._sessions.by_password(body.name, body.password, page=False, address=sent_from(request))
+        text, token = await self._sessions.by_password(
+            body.name, body.password, page=False, address=sent_from(request)
+        )
         return reply({**_token(token), "secret": text})
 
     # identity provider
@@ -320,8 +379,12 @@ class Routes:
     ) -> Response:
         """Where the identity provider sends people back: their account's pages open."""
         provider = self._expect_provider()
-        if not hmac.compare_digest(request.cookies.get(_STATE, "").encode(), state.encode("utf-8", "replace")):
-            raise Refused(403, "forbidden", "this login did not begin in this browser", "Log in again.")
+        if not hmac.compare_digest(
+            request.cookies.get(_STATE, "").encode(), state.encode("utf-8", "replace")
+        ):
+            raise Refused(
+                403, "forbidden", "this login did not begin in this browser", "Log in again."
+            )
         subject = await provider.finish(code, state)
         person = self._store.by_subject(subject)
         if person is None:
@@ -341,15 +404,23 @@ class Routes:
 
     def _metrics(self) -> str:
         lines = ["# TYPE sordino_requests_total counter"]
-        lines += [f'sordino_requests_total{{route="{r}",status="{s}"}} {n}' for (r, s), n in sorted(self._requests.items())]
+        lines += [
+            f'sordino_requests_total{{route="{r}",status="{s}"}} {n}'
+            for (r, s), n in sorted(self._requests.items())
+        ]
         lines.append("# TYPE sordino_questions_total counter")
         outcomes = sorted(self._desk.outcomes.items())
-        lines += [f'sordino_questions_total{{dataset="{_label(d)}",outcome="{o}"}} {n}' for (d, o), n in outcomes]
+        lines += [
+            f'sordino_questions_total{{dataset="{_label(d)}",outcome="{o}"}} {n}'
+            for (d, o), n in outcomes
+        ]
         late = sorted(self._desk.late)
         if late:
             lines.append("# TYPE sordino_late_seconds summary")
             for part in (0.5, 0.99):
-                lines.append(f'sordino_late_seconds{{quantile="{part}"}} {late[int(part * (len(late) - 1))]:.6f}')
+                lines.append(
+                    f'sordino_late_seconds{{quantile="{part}"}} {late[int(part * (len(late) - 1))]:.6f}'
+                )
         lines.append(f"sordino_time_seconds {time.time():.0f}")
         return "\n".join(lines) + "\n"
 
@@ -364,7 +435,12 @@ def _datasets(names: list[str]) -> frozenset[str]:
 
 def _person(person: Person) -> dict[str, JSON]:
     roles: list[JSON] = [str(role) for role in sorted(person.roles)]
-    return {"name": person.name, "roles": roles, "datasets": sorted(person.datasets), "active": person.active}
+    return {
+        "name": person.name,
+        "roles": roles,
+        "datasets": sorted(person.datasets),
+        "active": person.active,
+    }
 
 
 def _token(token: Token) -> dict[str, JSON]:

@@ -54,7 +54,9 @@ def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
 
 def form_key(session: str, secret: bytes) -> str:
     """What forms of a session carry; neither can be told from the other without the server's secret."""
-    return hmac.new(secret, b"sordino form " + session.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    return hmac.new(
+        secret, b"sordino form " + session.encode("utf-8", "surrogatepass"), hashlib.sha256
+    ).hexdigest()
 
 
 def expect_own_origin(headers: Mapping[bytes, bytes]) -> None:
@@ -76,14 +78,18 @@ class Sessions:
         """Do slow work about passwords, in threads of its own: strangers who try some keep nobody else waiting."""
         if self._hashes >= _AT_ONCE + _MOST_WAITING:
             rule = "too many people log in at once"
-            raise Refused(429, "too-many-requests", rule, "Try again soon.", headers={"Retry-After": "5"})
+            raise Refused(
+                429, "too-many-requests", rule, "Try again soon.", headers={"Retry-After": "5"}
+            )
         self._hashes += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._hashing, work, *given)
         finally:
             self._hashes -= 1
 
-    async def by_password(self, name: str, password: str, *, page: bool, address: str) -> tuple[str, Token]:
+    async def by_password(
+        self, name: str, password: str, *, page: bool, address: str
+    ) -> tuple[str, Token]:
         """A session for a name and a password that was sent from an address."""
         await self.expect_password(name, password, address)
         return await self.begin(name, page=page)
@@ -92,10 +98,21 @@ class Sessions:
         """Refuse a wrong password; after some of them the next try waits."""
         if wait := self.passwords.wait(name, address):
             rule = "too many wrong tries for this name"
-            raise Refused(429, "too-many-requests", rule, f"Wait {wait} seconds.", headers={"Retry-After": str(wait)})
+            raise Refused(
+                429,
+                "too-many-requests",
+                rule,
+                f"Wait {wait} seconds.",
+                headers={"Retry-After": str(wait)},
+            )
         stored = self._store.password_of(name)
         if not await self.hashing(self.passwords.matches, stored, password):
-            raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
+            raise Refused(
+                401,
+                "unauthenticated",
+                "name or password is wrong",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
         self.passwords.right(name, address)
 
     async def by_link(self, code: str) -> str:

@@ -26,14 +26,18 @@ class Workers:
     `prepare` is called in each process before anything else, so that whatever is loaded at first use is loaded.
     """
 
-    def __init__(self, what: str, processes: int, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, what: str, processes: int, prepare: Callable[[], None] | None = None
+    ) -> None:
         self._what, self._processes, self._prepare = what, processes, prepare or _nothing
         self._pool = self._new()
 
     def _new(self) -> Executor:
         if not self._processes:
             return ThreadPoolExecutor(2, self._what)
-        return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _begin, (self._prepare,))
+        return ProcessPoolExecutor(
+            self._processes, multiprocessing.get_context("spawn"), _begin, (self._prepare,)
+        )
 
     def warm(self) -> None:
         """Let the first calls be no slower than others: all processes start now."""
@@ -44,16 +48,24 @@ class Workers:
         """What a call returns; TooLarge if it takes too long."""
         pool = self._pool
         try:
-            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, make), _PATIENCE)
+            return await asyncio.wait_for(
+                asyncio.get_running_loop().run_in_executor(pool, make), _PATIENCE
+            )
         except TimeoutError:
             self._replace(pool)
             rule = f"its {self._what} takes too long to make"
-            raise TooLarge("this question", rule, "Ask for fewer groups, or in simpler terms.") from None
+            raise TooLarge(
+                "this question", rule, "Ask for fewer groups, or in simpler terms."
+            ) from None
         except BrokenProcessPool:
             self._replace(pool)
-            raise TooLarge("this question", f"its {self._what} could not be made", "Ask in simpler terms.") from None
+            raise TooLarge(
+                "this question", f"its {self._what} could not be made", "Ask in simpler terms."
+            ) from None
         except RecursionError:
-            raise TooLarge("this question", "it is nested too deeply", "Ask in simpler terms.") from None
+            raise TooLarge(
+                "this question", "it is nested too deeply", "Ask in simpler terms."
+            ) from None
 
     def _replace(self, pool: Executor) -> None:
         """A process that is stuck is ended; those who wait beside it are told that nothing could be made."""

@@ -41,8 +41,12 @@ async def connect(visit: Visit) -> Values:
     rest = _rest(visit, place, part)
     before = visit.store.person(name)
     if before is None:
-        await accounts(visit).add_person(who, Person(name, frozenset((Role.agent,)), frozenset((place,))))
-    elif not (before.active and before.roles == {Role.agent} and before.sees(place) and keeps(who, before)):
+        await accounts(visit).add_person(
+            who, Person(name, frozenset((Role.agent,)), frozenset((place,)))
+        )
+    elif not (
+        before.active and before.roles == {Role.agent} and before.sees(place) and keeps(who, before)
+    ):
         rule = "there is, or was, an account of that name which is no agent of this dataset"
         raise InvalidInput(f"name={shown(name[:80])}", rule, "Choose another name.")
     if rest is not None:
@@ -86,7 +90,26 @@ def _agents(visit: Visit) -> dict[str, Any]:
         for agent in agents:
             if agent.sees(name):
                 part = parts.get(agent.name) if isinstance(parts, Mapping) else None
-                caps, asked = visit.store.caps(name, agent.name) or Caps(), visit.store.questions(name, agent.name, _SHOWN)
-                found.append({"agent": agent.name, "dataset": name, "part": part, "caps": caps, "asked": asked})
+                caps, asked = (
+                    visit.store.caps(name, agent.name) or Caps(),
+                    visit.store.questions(name, agent.name, _SHOWN),
+                )
+                found.append(
+                    {
+                        "agent": agent.name,
+                        "dataset": name,
+                        "part": part,
+                        "caps": caps,
+                        "asked": asked,
+                    }
+                )
     may = Role.owner in who.person.roles and Scope.manage in who.token.scopes
-    return {"agents": found, "datasets": names, "shared": shared, "may_connect": may, "secret": "", "made": None, "of": ""}
+    return {
+        "agents": found,
+        "datasets": names,
+        "shared": shared,
+        "may_connect": may,
+        "secret": "",
+        "made": None,
+        "of": "",
+    }

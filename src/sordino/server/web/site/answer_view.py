@@ -58,7 +58,9 @@ def _cells(column: KeyColumn | EstimateColumn) -> list[tuple[str, str, float | N
     if isinstance(column, KeyColumn):
         return [(key_text(cell, _LONGEST), "", None) for cell in column.cells]
     found = []
-    for value, low, high in zip(column.estimates.value, column.estimates.low, column.estimates.high, strict=True):
+    for value, low, high in zip(
+        column.estimates.value, column.estimates.low, column.estimates.high, strict=True
+    ):
         shown = number(float(value), float(max(value - low, high - value)), integer=column.integer)
         around = spread(float(value), float(low), float(high), integer=column.integer)
         found.append((shown, around, float(value) if math.isfinite(value) else None))
@@ -71,7 +73,9 @@ def _chart(answer: Answer) -> dict[str, Any]:
         if isinstance(column, EstimateColumn):
             ends = {"value": column.cells, "low": column.lows, "high": column.highs}
             numbers = {name: [_finite(cell) for cell in cells] for name, cells in ends.items()}
-            columns.append({"name": column.name, "type": "estimate", "integer": column.integer, **numbers})
+            columns.append(
+                {"name": column.name, "type": "estimate", "integer": column.integer, **numbers}
+            )
         else:
             kind = "key" if column in answer.keys else "value"
             columns.append({"name": column.name, "type": kind, **_keys(column.cells)})
@@ -81,9 +85,15 @@ def _chart(answer: Answer) -> dict[str, Any]:
 def _keys(cells: Sequence[Any]) -> dict[str, Any]:
     first = next((cell for cell in cells if cell is not None), None)
     if isinstance(first, date):
-        return {"form": "time", "values": [None if cell is None else cell.isoformat() for cell in cells]}
+        return {
+            "form": "time",
+            "values": [None if cell is None else cell.isoformat() for cell in cells],
+        }
     if isinstance(first, int | float | Fraction) and not isinstance(first, bool):
-        return {"form": "number", "values": [None if cell is None else float(cell) for cell in cells]}
+        return {
+            "form": "number",
+            "values": [None if cell is None else float(cell) for cell in cells],
+        }
     return {"form": "text", "values": [key_text(cell, _LONGEST) for cell in cells]}
 
 
@@ -117,7 +127,9 @@ def _meaning(answer: Answer, person: str | None) -> str:
             f"with a confidence of {sure}. {hidden}"
         )
     told = f"{len(answer):,} groups. The exact {name} lies within the interval, with a confidence of {sure} for each."
-    order = sorted((i for i in range(len(answer)) if math.isfinite(value[i])), key=lambda i: -value[i])
+    order = sorted(
+        (i for i in range(len(answer)) if math.isfinite(value[i])), key=lambda i: -value[i]
+    )
     if len(order) > 1 and answer.keys:
         top, rest = order[0], order[1:]
         words = ", ".join(key_text(column.cells[top], _LONGEST) for column in answer.keys)

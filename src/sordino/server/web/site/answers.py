@@ -32,7 +32,9 @@ async def show(visit: Visit) -> Values:
 async def again(visit: Visit) -> Shown | Response:
     """The same question once more, for another price: its answer is combined with those before."""
     question = await _question(visit)
-    offer: dict[str, Any] = {name: value for name, value in question.offer.items() if name not in ("epsilon", "error")}
+    offer: dict[str, Any] = {
+        name: value for name, value in question.offer.items() if name not in ("epsilon", "error")
+    }
     try:
         offer["epsilon"] = visit.field("epsilon").strip()
         better = await visit.desk.ask(
@@ -41,7 +43,9 @@ async def again(visit: Visit) -> Shown | Response:
         )  # fmt: skip
     except (Refused, SordinoError) as refused:
         problem = as_problem(refused)
-        return Shown({**await _values(visit, question), "problem": problem}, int(str(problem["status"])))
+        return Shown(
+            {**await _values(visit, question), "problem": problem}, int(str(problem["status"]))
+        )
     return go_to("answers", question.dataset, better.id)
 
 
@@ -63,10 +67,17 @@ async def pin(visit: Visit) -> Response:
     question = await _question(visit)
     if visit.field("do") == "unpin":
         visit.store.unpin(question.id, visit.who.name)
-        return go_to("board") if visit.field("from") == "board" else go_to("answers", question.dataset, question.id)
+        return (
+            go_to("board")
+            if visit.field("from") == "board"
+            else go_to("answers", question.dataset, question.id)
+        )
     if question.status != "answered":
         raise Refused(409, "conflict", "only an answer that was released goes on the board")
-    title = " ".join(visit.field("title").split())[:_LONGEST_TITLE] or question.question[:_LONGEST_TITLE]
+    title = (
+        " ".join(visit.field("title").split())[:_LONGEST_TITLE]
+        or question.question[:_LONGEST_TITLE]
+    )
     visit.store.pin(Pin(question.id, question.dataset, visit.who.name, title, visit.store.clock()))
     return go_to("board")
 
@@ -104,5 +115,9 @@ def person_of(visit: Visit, dataset: str) -> str | None:
     """What somebody who is protected is called, if that is a word."""
     tables: Any = visit.desk.describe(visit.who, dataset)["tables"]
     units = {table["person"] for table in tables if not table["public"] and table["person"]}
-    word = re.sub(r"[_ ]*(id|key|number|no|nr)$", "", units.pop(), flags=re.IGNORECASE) if len(units) == 1 else ""
+    word = (
+        re.sub(r"[_ ]*(id|key|number|no|nr)$", "", units.pop(), flags=re.IGNORECASE)
+        if len(units) == 1
+        else ""
+    )
     return word.replace("_", " ").lower() or None

@@ -22,7 +22,14 @@ async def show(visit: Visit) -> Values:
     for each in visit.desk.datasets(visit.who):
         if isinstance(each, Mapping):
             ready = each.get("state") != "starting"
-            found.append({**each, "whole": visit.desk.account(visit.who, str(each["name"]))["whole"] if ready else None})
+            found.append(
+                {
+                    **each,
+                    "whole": visit.desk.account(visit.who, str(each["name"]))["whole"]
+                    if ready
+                    else None,
+                }
+            )
     return {"datasets": found}
 
 
@@ -53,7 +60,9 @@ async def checkpoint(visit: Visit) -> Response:
     name = visit.part("dataset")
     log = await visit.desk.link(visit.who, name).checkpoint(None)
     headers = {"Content-Disposition": 'attachment; filename="ledger.checkpoint"'}
-    return Response(str(log["checkpoint"]).encode(), headers=headers, media_type="application/octet-stream")
+    return Response(
+        str(log["checkpoint"]).encode(), headers=headers, media_type="application/octet-stream"
+    )
 
 
 async def _signed(link: Any, since: int) -> tuple[VerifyingKey, Checkpoint, list[bytes]]:
@@ -70,7 +79,11 @@ async def _ledger(visit: Visit, result: Mapping[str, Any] | None = None) -> Valu
     name, who = visit.part("dataset"), visit.who
     link = visit.desk.link(who, name)
     facts, before = link.facts(), visit.query("before")
-    end = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else facts.sequence + 1
+    end = (
+        int(before)
+        if before.isascii() and before.isdigit() and len(before) < 16
+        else facts.sequence + 1
+    )
     start = max(end - 2 * _SHOWN - 1, 0)
     found = await visit.desk.receipts(who, name, start, 1000, everybody=True)
     within = [one for one in found if isinstance(one, Mapping) and int(str(one["number"])) < end]

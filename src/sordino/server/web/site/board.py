@@ -28,11 +28,17 @@ async def show(visit: Visit) -> Values:
         for pin in visit.store.pins(dataset):
             if len(found) - before == _MOST:
                 break
-            question = visit.store.question(pin.question) if policy.shares(pin.person, who.name) else None
+            question = (
+                visit.store.question(pin.question) if policy.shares(pin.person, who.name) else None
+            )
             if question is None or question.body is None or question.kind != "sql":
                 continue
-            answer, alike = await visit.desk.shown_answer(who, question, partial(view, person=person))
+            answer, alike = await visit.desk.shown_answer(
+                who, question, partial(view, person=person)
+            )
             own = pin.person == who.name
-            found.append({"pin": pin, "question": question, "answer": answer, "alike": alike, "own": own})
+            found.append(
+                {"pin": pin, "question": question, "answer": answer, "alike": alike, "own": own}
+            )
     found.sort(key=lambda one: -one["pin"].created)
     return {"pins": found}

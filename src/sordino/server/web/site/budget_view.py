@@ -49,7 +49,9 @@ def budget_view(desk: Desk, who: Principal, dataset: str) -> BudgetView | None:
         return None
     left, own = left_share(meter), _is_own(facts, who.name)
     last: list[tuple[Fraction, Question]] = []
-    for question in desk.store.questions(dataset, who.name, 50) if Scope.ask in who.token.scopes else ():
+    for question in (
+        desk.store.questions(dataset, who.name, 50) if Scope.ask in who.token.scopes else ()
+    ):
         if question.source is None and question.receipt is not None and len(last) < _LAST:
             part = part_of(read_charge(question.receipt["charge"]), meter)
             last.append((part or Fraction(0), question))

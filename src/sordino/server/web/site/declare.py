@@ -27,7 +27,9 @@ async def fill_in(visit: Visit) -> Values:
     fields = {name: values[-1] for name, values in visit.fields.items()}
     if "columns" in fields:
         draft = draft_of_columns(
-            fields.get("table", "").strip() or "data", fields.get("source", "").strip(), fields["columns"]
+            fields.get("table", "").strip() or "data",
+            fields.get("source", "").strip(),
+            fields["columns"],
         )
         return _page(with_first_unit(draft), first=True)
     draft = draft_of_form(fields)
@@ -35,10 +37,16 @@ async def fill_in(visit: Visit) -> Values:
         dataset = draft.dataset()
     except (InvalidDeclaration, InvalidInput) as error:
         return _page(draft, wrong=error)
-    return {**_page(draft), "toml": draft.toml, "effects": await effects(draft, dataset, visit.desk.planner)}
+    return {
+        **_page(draft),
+        "toml": draft.toml,
+        "effects": await effects(draft, dataset, visit.desk.planner),
+    }
 
 
-def _page(draft: Draft | None, *, wrong: InvalidInput | None = None, first: bool = False) -> dict[str, object]:
+def _page(
+    draft: Draft | None, *, wrong: InvalidInput | None = None, first: bool = False
+) -> dict[str, object]:
     return {
         "draft": draft, "kinds": KINDS, "most": MOST_COLUMNS, "wrong": wrong, "first": first, "toml": "", "effects": [],
     }  # fmt: skip

@@ -22,7 +22,10 @@ async def enter(visit: Visit) -> Shown | Response:
     """Log in with name and password."""
     try:
         session, _ = await visit.sessions.by_password(
-            visit.field("name"), visit.field("password"), page=True, address=sent_from(visit.request)
+            visit.field("name"),
+            visit.field("password"),
+            page=True,
+            address=sent_from(visit.request),
         )
     except Refused as error:
         return Shown(_form(visit, error.rule), error.status)
@@ -31,7 +34,9 @@ async def enter(visit: Visit) -> Shown | Response:
 
 async def by_link(visit: Visit) -> Response:
     """Log in with a link that this machine's own command line made; it is used up by it."""
-    return sent_home(await visit.sessions.by_link(visit.query("code")), _own_address(visit.query("to")))
+    return sent_home(
+        await visit.sessions.by_link(visit.query("code")), _own_address(visit.query("to"))
+    )
 
 
 async def leave(visit: Visit) -> Response:
@@ -48,5 +53,11 @@ def _form(visit: Visit, wrong: str = "") -> Values:
 
 def _own_address(to: str) -> str:
     """A page of this server, never another server's: a path, and no second slash that would name a host."""
-    fine = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable() and to.isascii() and len(to) < 2000
+    fine = (
+        to.startswith("/")
+        and not to.startswith(("//", "/\\"))
+        and to.isprintable()
+        and to.isascii()
+        and len(to) < 2000
+    )
     return to if fine else "/"

@@ -60,7 +60,9 @@ async def dataset(visit: Visit) -> Values:
     rows: list[Mapping[str, Any]] = []
     for analyst, meter in parts.items() if isinstance(parts, Mapping) else ():
         if isinstance(meter, Mapping):
-            rows.append({"name": analyst, **meter, "caps": visit.store.caps(name, analyst) or Caps()})
+            rows.append(
+                {"name": analyst, **meter, "caps": visit.store.caps(name, analyst) or Caps()}
+            )
     return {
         "dataset": described, "whole": budget["whole"], "parts": rows, "askers": askers, "anybody": ANYBODY,
         "waiting": visit.store.waiting(name), "policy": visit.store.policy(name), "me": who.name,
@@ -73,16 +75,29 @@ async def allot(visit: Visit) -> Response:
     """Give somebody a part of the budget, and caps."""
     name, analyst = visit.part("dataset"), _asker(visit)
     epsilon, delta = _expected(visit, "epsilon"), visit.field("delta").strip() or "0"
-    caps = Caps(*(price_limit(field, visit.field(field).strip() or None) for field in ("per_question", "per_day")))
+    caps = Caps(
+        *(
+            price_limit(field, visit.field(field).strip() or None)
+            for field in ("per_question", "per_day")
+        )
+    )
     if analyst == ANYBODY and caps != Caps():
-        raise InvalidInput("caps for everybody else", "these are rules of the dataset", "Set them below, under Rules.")
-    await visit.desk.allot(visit.who, name, analyst, epsilon, delta, caps if caps != Caps() else None)
+        raise InvalidInput(
+            "caps for everybody else",
+            "these are rules of the dataset",
+            "Set them below, under Rules.",
+        )
+    await visit.desk.allot(
+        visit.who, name, analyst, epsilon, delta, caps if caps != Caps() else None
+    )
     return _back(visit, "allotted")
 
 
 async def take_back(visit: Visit) -> Response:
     """Take a part of the budget back."""
-    await visit.desk.allot(visit.who, visit.part("dataset"), _expected(visit, "analyst"), None, None, None)
+    await visit.desk.allot(
+        visit.who, visit.part("dataset"), _expected(visit, "analyst"), None, None, None
+    )
     return _back(visit, "taken")
 
 
@@ -90,7 +105,10 @@ async def set_rules(visit: Visit) -> Response:
     """Put rules in force."""
     name = visit.part("dataset")
     visit.desk.link(visit.who, name)
-    limits = [price_limit(each, visit.field(each).strip() or None) for each in ("approval_above", "per_question", "per_day")]
+    limits = [
+        price_limit(each, visit.field(each).strip() or None)
+        for each in ("approval_above", "per_question", "per_day")
+    ]
     sharing = frozenset(part.strip() for part in visit.field("sharing").split(",") if part.strip())
     await visit.desk.set_rules(visit.who, name, Policy(limits[0], sharing, Caps(*limits[1:])))
     return _back(visit, "rules")
@@ -100,7 +118,9 @@ async def decide(visit: Visit) -> Response:
     """Approve or deny a question that waits."""
     approve = visit.field("decision") == "approve"
     note = visit.field("note")[:2000]
-    visit.desk.decide(visit.who, visit.part("dataset"), visit.field("question"), approve=approve, note=note)
+    visit.desk.decide(
+        visit.who, visit.part("dataset"), visit.field("question"), approve=approve, note=note
+    )
     return _back(visit, "approved" if approve else "denied")
 
 
@@ -118,7 +138,9 @@ async def add_person(visit: Visit) -> Response:
     visit.desk.link(visit.who, name)
     role = next((each for each in OWNERS_MAKE if each == visit.field("role")), None)
     if role is None:
-        raise InvalidInput(f"role={shown(visit.field('role')[:20])}", "there is no such role", "Choose one.")
+        raise InvalidInput(
+            f"role={shown(visit.field('role')[:20])}", "there is no such role", "Choose one."
+        )
     person = Person(_expected(visit, "name"), frozenset((role,)), frozenset((name,)))
     await accounts(visit).add_person(visit.who, person, visit.field("password") or None)
     return _back(visit, "added")
@@ -145,7 +167,9 @@ def _asker(visit: Visit) -> str:
 def _expected(visit: Visit, field: str) -> str:
     found = visit.field(field).strip()
     if not found:
-        raise InvalidInput(f"{field}: nothing", "this has to be filled in", "Go back, and fill it in.")
+        raise InvalidInput(
+            f"{field}: nothing", "this has to be filled in", "Go back, and fill it in."
+        )
     return found
 
 

@@ -57,4 +57,6 @@ def percent(share: Any) -> Markup:
 def moment(seconds: float) -> Markup:
     """A moment, in UTC; a script writes it in the reader's own time."""
     found = datetime.fromtimestamp(seconds, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(found.isoformat(timespec="seconds"), f"{found:%Y-%m-%d %H:%M} UTC")
+    return Markup('<time datetime="{}">{}</time>').format(
+        found.isoformat(timespec="seconds"), f"{found:%Y-%m-%d %H:%M} UTC"
+    )

@@ -30,7 +30,11 @@ __all__ = ["Site", "expect_right", "reads_pages"]
 def expect_right(right: Right, who: Principal | None) -> None:
     """Refuse whom the table of rights does not let in."""
     if right.roles is not None and (who is None or not right.allows(who)):
-        by = "who logged in to the pages" if right.session else f"by a token of scope {str(right.scope)!r}"
+        by = (
+            "who logged in to the pages"
+            if right.session
+            else f"by a token of scope {str(right.scope)!r}"
+        )
         needed = f"it is for {', '.join(sorted(right.roles))}, {by}"
         raise Refused(403, "forbidden", f"your role or your token does not allow this: {needed}")
 
@@ -63,22 +67,34 @@ class Site:
         if isinstance(found, Response):
             return found
         shown = found if isinstance(found, Shown) else Shown(found)
-        return await asyncio.to_thread(self._response, request, page.template, shown.values, shown.status, page)
+        return await asyncio.to_thread(
+            self._response, request, page.template, shown.values, shown.status, page
+        )
 
     def refusal(self, request: Request, error: Refused | SordinoError) -> Response:
         """A refusal as a page."""
         facts = as_problem(error)
         starting = isinstance(error, LedgerUnavailable) and request.method == "GET"
-        return self._response(request, "refused.html", {"problem": facts, "starting": starting}, int(str(facts["status"])))
+        return self._response(
+            request,
+            "refused.html",
+            {"problem": facts, "starting": starting},
+            int(str(facts["status"])),
+        )
 
     async def static(self, request: Request) -> Response:
         """A file of the stylesheet and the scripts."""
         file = files().get(request.path_params["file"])
         if file is None or request.path_params["version"] != version():
             raise Refused(404, "not-found", "there is no such file")
-        headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+        headers = {
+            "Cache-Control": "public, max-age=31536000, immutable",
+            "Vary": "Accept-Encoding",
+        }
         if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(file.small, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.kind)
+            return Response(
+                file.small, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.kind
+            )
         return Response(file.body, headers=headers, media_type=file.kind)
 
     @staticmethod
@@ -93,11 +109,18 @@ class Site:
         if own_key and isinstance(who, Principal) and who.token.page:
             given = fields.get(FORM_FIELD, [""])[-1]
             if not hmac.compare_digest(given.encode(), key.encode()):
-                raise Refused(403, "forbidden", "this form is not of your session", "Open the page again.")
+                raise Refused(
+                    403, "forbidden", "this form is not of your session", "Open the page again."
+                )
         return fields
 
     def _response(
-        self, request: Request, template: str, values: Mapping[str, Any], status: int, page: Page | None = None
+        self,
+        request: Request,
+        template: str,
+        values: Mapping[str, Any],
+        status: int,
+        page: Page | None = None,
     ) -> Response:
         who = request.state.who
         menu = [

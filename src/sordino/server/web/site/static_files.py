@@ -17,7 +17,11 @@ __all__ = ["FOLDER", "PREFIX", "StaticFile", "files", "static_address", "version
 
 FOLDER = Path(__file__).with_name("static")
 PREFIX = "/static/"
-_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,9 @@ async def numbers(visit: Visit) -> Response:
     lesson = LESSONS.get(visit.query("lesson"))
     if lesson is None:
         known = f"There are {', '.join(LESSONS)}."
-        raise InvalidInput(f"lesson={shown(visit.query('lesson')[:20])}", "there is no such lesson", known)
+        raise InvalidInput(
+            f"lesson={shown(visit.query('lesson')[:20])}", "there is no such lesson", known
+        )
     given = {each.name: visit.query(each.name) for each in lesson.sliders}
     found = await _drawn(lesson, lesson.places({key: text for key, text in given.items() if text}))
     facts = {"paths": dict(found.paths), "numbers": dict(found.numbers), "texts": dict(found.texts)}
@@ -52,7 +54,9 @@ async def numbers(visit: Visit) -> Response:
 async def _drawn(lesson: Lesson, places: dict[str, int]) -> Drawing:
     if len(_waiting) >= _MOST_WAITING:
         rule = "too many people move sliders just now"
-        raise Refused(429, "too-many-requests", rule, "Wait a second.", headers={"Retry-After": "1"})
+        raise Refused(
+            429, "too-many-requests", rule, "Wait a second.", headers={"Retry-After": "1"}
+        )
     drawing = asyncio.get_running_loop().run_in_executor(_drawer, lesson_drawn, lesson, places)
     _waiting.add(drawing)
     drawing.add_done_callback(_waiting.discard)

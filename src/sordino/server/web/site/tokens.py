@@ -34,13 +34,17 @@ async def make(visit: Visit) -> Values:
         raise InvalidInput("a token", "it has to allow something", "Tick at least one box.")
     days = visit.field("days", "90").strip()
     if not (days.isascii() and days.isdigit() and 1 <= int(days[:6]) <= _LONGEST):
-        raise InvalidInput(f"days={shown(days[:20])}", f"a token lasts 1 to {_LONGEST} days", "Write 90.")
+        raise InvalidInput(
+            f"days={shown(days[:20])}", f"a token lasts 1 to {_LONGEST} days", "Write 90."
+        )
     place = visit.field("dataset")
     datasets = frozenset((place,)) if place else EVERYWHERE
     if place:
         visit.desk.link(visit.who, place)
     person, label = visit.field("person") or None, visit.field("label")[:200]
-    text, token = await accounts(visit).add_token(visit.who, person, label, scopes, datasets, float(days))
+    text, token = await accounts(visit).add_token(
+        visit.who, person, label, scopes, datasets, float(days)
+    )
     return {**_tokens(visit), "secret": text, "made": token}
 
 
@@ -53,8 +57,12 @@ async def revoke(visit: Visit) -> Response:
 async def set_password(visit: Visit) -> Response:
     """A new password of one's own, for the current one; all sessions end, also this one."""
     if visit.field("password") != visit.field("again"):
-        raise InvalidInput("the new password", "it was not typed the same twice", "Go back, and type it again.")
-    await accounts(visit).set_password(visit.who, visit.field("password")[:1024], visit.field("current")[:1024])
+        raise InvalidInput(
+            "the new password", "it was not typed the same twice", "Go back, and type it again."
+        )
+    await accounts(visit).set_password(
+        visit.who, visit.field("password")[:1024], visit.field("current")[:1024]
+    )
     return sent_out()
 
 
@@ -62,8 +70,16 @@ def _tokens(visit: Visit) -> dict[str, object]:
     who, now = visit.who, visit.store.clock()
     found = accounts(visit).tokens(who)
     keeps = bool(who.person.roles & {Role.admin, Role.owner})
-    people = [each.name for each in accounts(visit).people(who) if each.active and each.name != who.name] if keeps else []
-    datasets = [] if who.person.roles == {Role.admin} else [str(one["name"]) for one in visit.desk.datasets(who)]  # type: ignore[index, call-overload]
+    people = (
+        [each.name for each in accounts(visit).people(who) if each.active and each.name != who.name]
+        if keeps
+        else []
+    )
+    datasets = (
+        []
+        if who.person.roles == {Role.admin}
+        else [str(one["name"]) for one in visit.desk.datasets(who)]
+    )  # type: ignore[index, call-overload]
     return {
         "tokens": [each for each in reversed(found) if each.valid(now)], "ended": sum(not each.valid(now) for each in found),
         "people": people, "datasets": datasets, "meanings": MEANINGS, "secret": "", "made": None,

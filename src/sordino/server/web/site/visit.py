@@ -49,7 +49,9 @@ class Visit:
     def who(self) -> Principal:
         """Who it is; pages with roles have somebody."""
         if self.visitor is None:
-            raise Refused(401, "unauthenticated", "this page is for those who are logged in", "Log in.")
+            raise Refused(
+                401, "unauthenticated", "this page is for those who are logged in", "Log in."
+            )
         return self.visitor
 
     def part(self, name: str) -> str:
@@ -79,12 +81,16 @@ class Page:
 
 def form_fields(body: bytes) -> dict[str, list[str]]:
     """The fields of a form."""
-    return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    return parse_qs(
+        body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS
+    )
 
 
 def go_to(*parts: str, **query: str) -> Response:
     """Send a browser to a page of this server, after a form; the parts of its address are texts as they are."""
     address = "/" + "/".join(quote(part, safe="") for part in parts)
     if query:
-        address += "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items())
+        address += "?" + "&".join(
+            f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()
+        )
     return Response(status_code=303, headers={"Location": address})

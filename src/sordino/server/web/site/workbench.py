@@ -25,7 +25,9 @@ __all__ = ["ask", "show", "start", "starter", "study"]
 
 async def start(visit: Visit) -> Response:
     """The workbench of the first dataset that is open; others are one click away."""
-    names = [str(each["name"]) for each in visit.desk.datasets(visit.who) if isinstance(each, Mapping)]
+    names = [
+        str(each["name"]) for each in visit.desk.datasets(visit.who) if isinstance(each, Mapping)
+    ]
     return go_to("workbench", names[0]) if names else go_to("")
 
 
@@ -36,22 +38,38 @@ async def show(visit: Visit) -> Values:
 
 async def ask(visit: Visit) -> Shown | Response:
     """Look at the price of a question, or ask it."""
-    sql, epsilon, error = visit.field("sql"), visit.field("epsilon").strip(), visit.field("error").strip()
+    sql, epsilon, error = (
+        visit.field("sql"),
+        visit.field("epsilon").strip(),
+        visit.field("error").strip(),
+    )
     sql = sql.replace("\r\n", "\n")
     offer, dataset, told = _offer(visit), visit.part("dataset"), {"reason": visit.field("reason")}
     try:
         if not epsilon and not error:
-            rule, hint = "a question has a price", "Say what to spend, or how exact the answer should be."
+            rule, hint = (
+                "a question has a price",
+                "Say what to spend, or how exact the answer should be.",
+            )
             raise Refused(422, "invalid-request", rule, hint)
         if visit.field("do") == "preview":
             price = await visit.desk.preview(visit.who, dataset, "sql", sql, offer, "text")
             return Shown({**_values(visit, sql, epsilon, error), **told, "price": price})
         question = await visit.desk.ask(
-            visit.who, dataset, "sql", sql, offer, key=visit.field("key") or None, reason=told["reason"]
+            visit.who,
+            dataset,
+            "sql",
+            sql,
+            offer,
+            key=visit.field("key") or None,
+            reason=told["reason"],
         )
     except (Refused, SordinoError) as refused:
         problem = as_problem(refused)
-        return Shown({**_values(visit, sql, epsilon, error), **told, "problem": problem}, int(str(problem["status"])))
+        return Shown(
+            {**_values(visit, sql, epsilon, error), **told, "problem": problem},
+            int(str(problem["status"])),
+        )
     return go_to("answers", dataset, question.id)
 
 
@@ -69,7 +87,9 @@ async def study(visit: Visit) -> Response:
             case "preview":
                 found = await visit.desk.preview(who, dataset, "sql", sql, _offer(visit), "")
             case other:
-                raise Refused(422, "invalid-request", "it is curve, sketch or preview", value=repr(other[:40]))
+                raise Refused(
+                    422, "invalid-request", "it is curve, sketch or preview", value=repr(other[:40])
+                )
         told: JSON = {"found": found}
     except (Refused, SordinoError) as refused:
         told = {"problem": as_problem(refused)}

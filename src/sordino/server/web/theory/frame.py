@@ -23,7 +23,9 @@ class Frame:
 
     def x(self, value: float) -> float:
         """Where a number of the horizontal axis is."""
-        return self.margin + (value - self.left) / (self.right - self.left) * (WIDTH - self.margin - _RIGHT)
+        return self.margin + (value - self.left) / (self.right - self.left) * (
+            WIDTH - self.margin - _RIGHT
+        )
 
     def y(self, value: float) -> float:
         """Where a number of the vertical axis is."""
@@ -32,9 +34,15 @@ class Frame:
 
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         """A line through points."""
-        return "M" + "L".join(f"{self.x(a):.1f} {self.y(b):.1f}" for a, b in zip(xs, ys, strict=True)) if len(xs) else ""
+        return (
+            "M" + "L".join(f"{self.x(a):.1f} {self.y(b):.1f}" for a, b in zip(xs, ys, strict=True))
+            if len(xs)
+            else ""
+        )
 
-    def area(self, xs: Sequence[float], tops: Sequence[float], bottoms: Sequence[float] | None = None) -> str:
+    def area(
+        self, xs: Sequence[float], tops: Sequence[float], bottoms: Sequence[float] | None = None
+    ) -> str:
         """What is between two lines, or between a line and the axis."""
         if not len(xs):
             return ""
@@ -60,4 +68,7 @@ class Frame:
 def circles(centres: Iterable[tuple[float, float]], radius: float) -> str:
     """Circles as one path."""
     r = radius
-    return "".join(f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z" for x, y in centres)
+    return "".join(
+        f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z"
+        for x, y in centres
+    )

@@ -26,8 +26,12 @@ from sordino.server.web.theory.frame import HEIGHT, WIDTH, Frame, circles
 __all__ = ["LESSONS", "Drawing", "Lesson", "Slider", "digits", "lesson_drawn"]
 
 Chosen = Mapping[str, Fraction]
-_EPSILONS = tuple(Fraction(i, 20) for i in range(1, 21)) + tuple(Fraction(i, 10) for i in range(11, 51))
-_DELTAS = tuple(Fraction(1, n) for n in (5, 10, 20, 50, 100, 200, 500)) + tuple(Fraction(1, 10**n) for n in range(3, 11))
+_EPSILONS = tuple(Fraction(i, 20) for i in range(1, 21)) + tuple(
+    Fraction(i, 10) for i in range(11, 51)
+)
+_DELTAS = tuple(Fraction(1, n) for n in (5, 10, 20, 50, 100, 200, 500)) + tuple(
+    Fraction(1, 10**n) for n in range(3, 11)
+)
 _COUNTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 _TRUE_ANSWER = 100
 
@@ -89,8 +93,15 @@ class Lesson:
             text = given.get(slider.name)
             if text is None:
                 continue
-            if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) < len(slider.values)):
-                rule = f"a place on this slider is a whole number from 0 to {len(slider.values) - 1}"
+            if not (
+                text.isascii()
+                and text.isdigit()
+                and len(text) < 4
+                and int(text) < len(slider.values)
+            ):
+                rule = (
+                    f"a place on this slider is a whole number from 0 to {len(slider.values) - 1}"
+                )
                 raise InvalidInput(f"{slider.name}={show(text[:20])}", rule, "Move the slider.")
             found[slider.name] = int(text)
         return found
@@ -127,7 +138,11 @@ def _curves(chosen: Chosen) -> Drawing:
     }  # fmt: skip
     side = "without Bob" if gap > 0 else "with Bob" if gap < 0 else ""
     other = "with Bob" if gap > 0 else "without Bob"
-    times = f"{digits(math.exp(abs(gap)))} times as likely {side} as {other}" if side else "equally likely in both worlds"
+    times = (
+        f"{digits(math.exp(abs(gap)))} times as likely {side} as {other}"
+        if side
+        else "equally likely in both worlds"
+    )
     said = f"The answer {int(at)} is {times}. No answer is more than {digits(math.exp(float(epsilon)))} times as likely."
     return Drawing(paths, numbers, {"said": said})
 
@@ -148,7 +163,9 @@ def _region(chosen: Chosen) -> Drawing:
     there, lift = here + float(sensitivity), math.exp(float(epsilon))
     frame = Frame(80, 124, 0, 1.15)
     edge = (here + there) / 2 + float(epsilon) * sigma**2 / float(sensitivity)
-    xs = sorted({*np.linspace(frame.left, frame.right, 161).tolist(), here, there, min(edge, frame.right)})
+    xs = sorted(
+        {*np.linspace(frame.left, frame.right, 161).tolist(), here, there, min(edge, frame.right)}
+    )
     p = [math.exp(-(((x - there) / sigma) ** 2) / 2) for x in xs]
     q = [math.exp(-(((x - here) / sigma) ** 2) / 2) for x in xs]
     lifted = [lift * y for y in q]
@@ -158,7 +175,11 @@ def _region(chosen: Chosen) -> Drawing:
         "first": frame.line(xs, q), "first-area": frame.area(xs, q), "second": frame.line(xs, p),
         "second-area": frame.area(xs, p), "lifted": frame.line(xs, lifted), "region": frame.area(*region),
     }  # fmt: skip
-    where = f"beyond {digits(edge)}" if edge <= frame.right else f"beyond {digits(edge)}, to the right of the picture"
+    where = (
+        f"beyond {digits(edge)}"
+        if edge <= frame.right
+        else f"beyond {digits(edge)}, to the right of the picture"
+    )
     said = f"An answer in the coloured region, {where}, says more about Bob than epsilon allows. The region's area is delta."
     return Drawing(paths, known, {"said": said})
 
@@ -169,7 +190,11 @@ def _gaussian(epsilon: Fraction, delta: Fraction, sensitivity: Fraction) -> dict
     loss = tight.loss(sensitivity)
     classic = None
     if epsilon <= 1:
-        classic = float(Gaussian.calibrated(sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic").scale)
+        classic = float(
+            Gaussian.calibrated(
+                sensitivity=sensitivity, epsilon=epsilon, delta=delta, method="classic"
+            ).scale
+        )
     return {
         "sigma": float(tight.scale), "classic": classic, "area": loss.delta(epsilon),
         "half": float(tight.interval(Fraction(95, 100))), "laplace": _laplace(epsilon, sensitivity)[2],
@@ -191,7 +216,11 @@ def _loss(chosen: Chosen) -> Drawing:
     split = _BINS + int(place)
     edges, top = known.edges, max(known.masses)
     frame = Frame(edges[0], edges[-1], 0, 1.25 * top)
-    bars = [(a, b, h) for a, b, h in zip(edges[:-1], edges[1:], known.masses, strict=True) if h > top / 2000]
+    bars = [
+        (a, b, h)
+        for a, b, h in zip(edges[:-1], edges[1:], known.masses, strict=True)
+        if h > top / 2000
+    ]
     few = [bar for bar in bars if bar[0] < edges[split] - 1e-12]
     paths = {
         "bars": frame.bars(few), "beyond": frame.bars(bars[len(few) :]), "threshold": frame.upright(float(threshold)),
@@ -220,7 +249,11 @@ def _loss_law(kind: int, strength: Fraction) -> _Law:
     if kind == 1:
         loss, reach = GaussianLoss(strength), strength**2 / 2 + 4 * strength
     else:
-        loss = LaplaceLoss(strength) if kind == 0 else RandomizedResponse.calibrated(epsilon=strength).loss()
+        loss = (
+            LaplaceLoss(strength)
+            if kind == 0
+            else RandomizedResponse.calibrated(epsilon=strength).loss()
+        )
         reach = strength * 5 / 4
     grid = [reach * i / _BINS for i in range(-_BINS, _BINS + 1)]
     return _Law(loss, reach, tuple(map(float, grid)), tuple(loss.pmf(grid)[1:-1].tolist()))
@@ -252,7 +285,14 @@ def _coins(chosen: Chosen) -> Drawing:
     spots = [(i % 10, i // 10) for i in range(_PEOPLE)]
 
     def dots(values: list[int], wanted: int, left: float) -> str:
-        return circles([(left + 16 * x, 12 + 16 * y) for (x, y), v in zip(spots, values, strict=True) if v == wanted], 5)
+        return circles(
+            [
+                (left + 16 * x, 12 + 16 * y)
+                for (x, y), v in zip(spots, values, strict=True)
+                if v == wanted
+            ],
+            5,
+        )
 
     changed = [int(a != b) for a, b in zip(people, answers, strict=True)]
     right = WIDTH - 14 - 9 * 16
@@ -283,7 +323,10 @@ def _coins(chosen: Chosen) -> Drawing:
 def _many(chosen: Chosen) -> Drawing:
     each, delta, count = chosen["each"], chosen["delta"], int(chosen["count"])
     known = _growth(each, delta)
-    here, most = _COUNTS.index(count), next(m for m in (10, 30, 100, 300, 1000) if m > count or m == 1000)
+    here, most = (
+        _COUNTS.index(count),
+        next(m for m in (10, 30, 100, 300, 1000) if m > count or m == 1000),
+    )
     end = _COUNTS.index(most)
     high = 4 * _round_step(1.05 * min(known["sum"][end], known["advanced"][end]) / 4)
     frame = Frame(0, most, 0, high, margin=40)
@@ -297,11 +340,21 @@ def _many(chosen: Chosen) -> Drawing:
     top = max(law.masses)
     bell = Frame(law.edges[0], law.edges[-1], 0, 1.2 * top)
     edge = float(numbers["exact"] or 0)
-    bars = [(a, b, h) for a, b, h in zip(law.edges[:-1], law.edges[1:], law.masses, strict=True) if h > top / 2000]
+    bars = [
+        (a, b, h)
+        for a, b, h in zip(law.edges[:-1], law.edges[1:], law.masses, strict=True)
+        if h > top / 2000
+    ]
     few = [bar for bar in bars if bar[1] <= edge * (1 + 1e-9)]
-    paths |= {"bars": bell.bars(few), "beyond": bell.bars(bars[len(few) :]), "edge": bell.upright(edge)}
+    paths |= {
+        "bars": bell.bars(few),
+        "beyond": bell.bars(bars[len(few) :]),
+        "edge": bell.upright(edge),
+    }
     ticks = {f"tick-{i}": digits(float(law.reach * (i - 2) / 2)) for i in range(5)}
-    ticks |= {f"high-{i}": digits(high * i / 4) for i in range(5)} | {f"wide-{i}": f"{most * i // 5:,}" for i in range(6)}
+    ticks |= {f"high-{i}": digits(high * i / 4) for i in range(5)} | {
+        f"wide-{i}": f"{most * i // 5:,}" for i in range(6)
+    }
     said = (
         f"{count} answers of epsilon {readable(each)} cost {digits(edge)} together, "
         f"not {digits(known['sum'][here])}, if delta {digits(float(delta))} is allowed."
@@ -319,7 +372,9 @@ def _growth(each: Fraction, delta: Fraction) -> dict[str, tuple[float, ...]]:
         "sum": tuple(float(k * each) for k in _COUNTS),
         "advanced": tuple(advanced([(loss, k)], delta) for k in _COUNTS),
         "exact": tuple((k * loss).epsilon(delta) for k in _COUNTS),
-        "gaussian": tuple(GaussianLoss(_root_upper(each**2 * k / 2)).epsilon(delta) for k in _COUNTS),
+        "gaussian": tuple(
+            GaussianLoss(_root_upper(each**2 * k / 2)).epsilon(delta) for k in _COUNTS
+        ),
     }
 
 
@@ -358,7 +413,9 @@ def _whole(numbers: range) -> tuple[Fraction, ...]:
 
 
 _EPSILON = Slider("epsilon", "Epsilon, the privacy loss", _EPSILONS, 9)
-_SENSITIVITY = Slider("sensitivity", "Sensitivity: how far Bob moves the answer", _whole(range(1, 9)), 2)
+_SENSITIVITY = Slider(
+    "sensitivity", "Sensitivity: how far Bob moves the answer", _whole(range(1, 9)), 2
+)
 
 LESSONS: Mapping[str, Lesson] = {
     lesson.name: lesson
