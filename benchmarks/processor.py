@@ -1,4 +1,7 @@
-"""Processor time of a tool with all its processes: what a busy machine changes least. Linux and the standard library."""
+"""Processor time of a tool with all its processes: what a busy machine changes least.
+
+Linux and the standard library.
+"""
 
 import os
 from collections.abc import Callable

@@ -19,7 +19,10 @@ WAITING = "BENCHMARK_TURNS"
 
 
 def take_turn(case: Sequence[int]) -> None:
-    """Wait for the next turn; the case, its place among all, tells whose turn may be next. Alone, a script just runs."""
+    """Wait for the next turn; the case, its place among all, tells whose turn may be next.
+
+    Alone, a script just runs.
+    """
     if WAITING in os.environ:
         print(json.dumps({"turn": list(case)}), flush=True)
         sys.stdin.readline()

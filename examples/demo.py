@@ -1,4 +1,6 @@
-"""What `make demo` runs: a made-up hospital table, declared, previewed and asked, with the truth beside every answer."""
+"""What `make demo` runs: a made-up hospital table, declared,
+previewed and asked, with the truth beside every answer.
+"""
 
 from __future__ import annotations
 

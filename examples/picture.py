@@ -1,4 +1,6 @@
-"""One picture of several answers: what was released, with its interval, and the truth, known of a made-up table only."""
+"""One picture of several answers: what was released, with its interval,
+and the truth, known of a made-up table only.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ def exact_sums(plan: Plan, dataset: Dataset, **limits: Any) -> Groups:
 
 
 class Plug:
-    """Opens DuckDB, and stands before it: `runs` is what ran, `before` is called before each statement and may raise."""
+    """Opens DuckDB, and stands before it: `runs` is what ran,
+    `before` is called before each statement and may raise.
+    """
 
     def __init__(self, before: Callable[[Statement], Any] = lambda _: None, **limits: Any) -> None:
         self.before, self._limits = before, limits

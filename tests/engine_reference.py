@@ -1,7 +1,8 @@
-"""A naive engine in plain Python: what the exact sums of a plan must be, person by person, in whole numbers of any size.
+"""A naive engine in plain Python: what the exact sums of a plan must be, person by person, in whole numbers of any
+size.
 
-It is told the query, the declaration and the rows; of the plan it reads only the layout (which vectors, which keys, in which
-units), never the SQL. `Bench` computes the same with the real engine.
+It is told the query, the declaration and the rows; of the plan it reads only the layout (which vectors, which keys, in
+which units), never the SQL. `Bench` computes the same with the real engine.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Bench:
 def bounded_alike(plan: Plan) -> AbstractContextManager[Any]:
     """Where a plan for many tables side by side is made, so that persons are bounded as in one table alone.
 
-    Where max_rows_per_group in the few groups of one table is less than max_rows, that is what bounds a person. In the many
-    groups of all tables it is more, and would not be applied.
+    Where max_rows_per_group in the few groups of one table is less than max_rows, that is what bounds a person. In the
+    many groups of all tables it is more, and would not be applied.
     """
     if plan.who.applied("clip", "l1") != plan.who.bounds:
         return nullcontext()
@@ -85,10 +86,11 @@ def bounded_alike(plan: Plan) -> AbstractContextManager[Any]:
 
 
 def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
-    """The sums of each of many tables, out of the sums of `joint`, which is `plan` grouped by the table as its last key.
+    """The sums of each of many tables, out of the sums of `joint`, which is `plan` grouped by the table as its last
+    key.
 
-    Where a person cannot be in too many groups, `plan` has no weights and `joint` has: all are 1, or (of long numbers, which
-    are weighed in coarse units) a hair below.
+    Where a person cannot be in too many groups, `plan` has no weights and `joint` has: all are 1, or (of long numbers,
+    which are weighed in coarse units) a hair below.
     """
     units = {release.name: release.unit for release in plan.sums}
     partials = {release.name: release.partial for release in plan.sums}
@@ -263,7 +265,9 @@ def _cell(key: Key, value: Any) -> Any:
 
 
 def _arguments(release: Sums | Drawn) -> tuple[tree.Expression, ...]:
-    """What is summed or drawn from: the arguments of an aggregate that it answers, unless that is of persons or all rows."""
+    """What is summed or drawn from: the arguments of an aggregate that it answers,
+    unless that is of persons or all rows.
+    """
     if isinstance(release, Sums) and not release.channel.values:
         return ()
     return next(aggregate.arguments for aggregate in release.answers if aggregate.arguments)
@@ -399,7 +403,9 @@ def _bounded(
 
 
 class _Quota(NamedTuple):
-    """How many rows of one person count: in a group, and in all groups; whether a person may have more in all of them."""
+    """How many rows of one person count: in a group, and in all groups;
+    whether a person may have more in all of them.
+    """
 
     each: int
     total: int
@@ -409,8 +415,8 @@ class _Quota(NamedTuple):
 def _quota(plan: Plan, bounding: str, family: str | None) -> _Quota:
     """From the three bounds and the number of public groups, by going through what they say one after another.
 
-    Where noise (or a draw: no family) depends on the sum over groups only, and max_rows is all that bounds it, the others
-    are not applied.
+    Where noise (or a draw: no family) depends on the sum over groups only, and max_rows is all that bounds it, the
+    others are not applied.
     """
     given, possible = plan.who.bounds, plan.who.possible
     rows = math.inf if given.rows is None else given.rows

@@ -53,7 +53,10 @@ def compare(shown: str, printed: str, page: str) -> None:
 
 
 def run_page(page: Path) -> dict[str, object]:
-    """All blocks of a page; a TOML block that begins with a file's name is that file. Gives the names that they made."""
+    """All blocks of a page; a TOML block that begins with a file's name is that file.
+
+    Gives the names that they made.
+    """
     names: dict[str, object] = {}
     printed = ""
     for language, block in BLOCK.findall(page.read_text("utf-8")):

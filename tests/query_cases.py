@@ -1,8 +1,9 @@
-"""Random declarations, data and questions for whole-line tests, made to hurt: extremes, NULLs, heavy persons, empty tables.
+"""Random declarations, data and questions for whole-line tests, made to hurt: extremes, NULLs, heavy persons, empty
+tables.
 
 Every world has the same column names, so that questions are easy to build: x (int), y (float), b (bool), c (category),
-k (whole category), t (text), d (date), m (datetime), `id` (the person, where there is one), and a public table `wards` keyed
-by `ward`.
+k (whole category), t (text), d (date), m (datetime), `id` (the person, where there is one), and a public table `wards`
+keyed by `ward`.
 """
 
 from __future__ import annotations
@@ -316,7 +317,9 @@ def random_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
 
 
 def neighbor(rng: random.Random, world: World, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A neighbouring table: one person removed or added, or one person's rows replaced by others of the same or a new id."""
+    """A neighbouring table: one person removed or added,
+    or one person's rows replaced by others of the same or a new id.
+    """
     new = own_rows(rng, world)
     if not world.person:
         i = rng.randrange(len(rows)) if rows else None
@@ -561,8 +564,8 @@ class Questions:
 def side_by_side(world: World, tables: Sequence[Rows]) -> tuple[World, list[dict[str, Any]]]:
     """Many tables in one: column `w` says which, and nobody is in two of them.
 
-    A question grouped by `w` as well answers for each table what the question itself answers for it alone: everything that
-    bounds a person looks at this person's rows only.
+    A question grouped by `w` as well answers for each table what the question itself answers for it alone: everything
+    that bounds a person looks at this person's rows only.
     """
     columns = {**world.columns, "w": {"type": "int", "min": 0, "max": max(len(tables) - 1, 1)}}
     types = {**world.types, "w": pa.int64()}

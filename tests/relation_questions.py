@@ -622,7 +622,9 @@ class Questions:
 
 
 def grouped_by_data(query: Query) -> Query:
-    """The question for each of the data of `side_by_side`: `w` goes along through all subqueries, and is the last key."""
+    """The question for each of the data of `side_by_side`:
+    `w` goes along through all subqueries, and is the last key.
+    """
     source = _along(query.source)
     w = _protected(source)
     return replace(

@@ -1,7 +1,7 @@
 """A naive relational engine in plain Python: the rows of a question with the person of each, by lists and loops.
 
-Written from plan/relations.md and the documented meaning, from the query tree, the declaration and raw rows. It never reads
-a plan or its SQL. Of the package it uses the types of expressions, which say what is cut to which bounds.
+Written from plan/relations.md and the documented meaning, from the query tree, the declaration and raw rows. It never
+reads a plan or its SQL. Of the package it uses the types of expressions, which say what is cut to which bounds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Naive:
     public: bool = False
 
     def named(self, first: str) -> dict[str, int]:
-        """Where the values are that a name means, qualified or not; an unqualified one is of the first table, if it can."""
+        """Where the values are that a name means, qualified or not;
+        an unqualified one is of the first table, if it can.
+        """
         places: dict[str, int] = {}
         own = [i for i, field in enumerate(self.fields) if field.type is not None]
         for i in own:
@@ -310,7 +312,9 @@ def _lookup(
     first: str,
     pairs: Sequence[tuple[tree.Column, tree.Column]],
 ) -> Naive:
-    """Each row with the public row of its key; where several public rows share one, the smallest cell of each column."""
+    """Each row with the public row of its key; where several public rows share one,
+    the smallest cell of each column.
+    """
     swapped = not right.public
     rows, public = (right, left) if swapped else (left, right)
     ours, theirs = (join.right.name, first) if swapped else (first, join.right.name)
@@ -622,7 +626,10 @@ def _times(value: float | None, step: Fraction) -> float | None:
 def _cut(
     totals: Sequence[int | None], low: int | None, high: int | None, step: Fraction, limits: Any
 ) -> tuple[Type, list[Any]]:
-    """Whole numbers of steps, cut to bounds: those of a CLAMP, or what max_rows rows reach. Without both they are floats."""
+    """Whole numbers of steps, cut to bounds: those of a CLAMP, or what max_rows rows reach.
+
+    Without both they are floats.
+    """
     if limits is not None:
         low, high = math.ceil(Fraction(limits[0]) / step), math.floor(Fraction(limits[1]) / step)
     kind = Number(None if low is None else low * step, None if high is None else high * step, step)

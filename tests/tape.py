@@ -13,7 +13,9 @@ from sordino.mechanisms import bits
 
 
 class Tape:
-    """A seeded stream; whole chunks and single words come from two streams, so that refining one draw moves no other."""
+    """A seeded stream; whole chunks and single words come from two streams,
+    so that refining one draw moves no other.
+    """
 
     def __init__(self, seed: int) -> None:
         self._chunks = np.random.default_rng([seed, 0])

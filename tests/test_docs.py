@@ -1,4 +1,6 @@
-"""Every example in the README and the docs runs: Python and console blocks, in their order, in one empty folder a page."""
+"""Every example in the README and the docs runs: Python and console blocks,
+in their order, in one empty folder a page.
+"""
 
 from __future__ import annotations
 

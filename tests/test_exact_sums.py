@@ -1,4 +1,5 @@
-"""Sums are of whole numbers: the same in every order of rows and for any number of threads, and never moved by rounding.
+"""Sums are of whole numbers: the same in every order of rows and for any number of threads, and never moved by
+rounding.
 
 Float sums are not: on these tables, adding one row to a float sum can move it by far more than the row. Source of the
 attacks: Casacuberta, Shoemate, Vadhan, Wagaman, "Widespread underestimation of sensitivity" (CCS 2022).
@@ -136,10 +137,12 @@ def test_removing_any_row_moves_the_sum_by_no_more_than_the_bound(name: str) -> 
 
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> None:
-    """Shares beyond 2^20 are weighed in coarse units, rounded up; rounded down, these would get a weight that is too large.
+    """Shares beyond 2^20 are weighed in coarse units, rounded up; rounded down, these would get a weight that is too
+    large.
 
-    Each person has two groups, of which one counts: the whole bound in one, and in the other just so much that a weight of
-    `weight` would be too large. No two persons share a group, so that one run shows how far each of them moves the sums.
+    Each person has two groups, of which one counts: the whole bound in one, and in the other just so much that a
+    weight of `weight` would be too large. No two persons share a group, so that one run shows how far each of them
+    moves the sums.
     """
     most, rows = 2**44, []
     for weight in range(47_000, 65_000, 61):

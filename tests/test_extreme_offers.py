@@ -282,7 +282,9 @@ def test_the_promised_factor_is_never_below_the_true_one(epsilon: Fraction) -> N
 def test_levels_of_many_digits_are_drawn_whatever_a_group_holds(
     level: Fraction, weights: list[int]
 ) -> None:
-    """Whether numbers fit into 64 bits once depended on the weights: an empty group failed, which told that it was empty."""
+    """Whether numbers fit into 64 bits once depended on the weights:
+    an empty group failed, which told that it was empty.
+    """
     cells = np.arange(len(weights), dtype=np.int64)
     drawn = noisy_quantiles(
         cells, np.array(weights, np.int64), positions=5, levels=(level, Fraction(1, 2)), rate=Fraction(1),

@@ -405,7 +405,8 @@ def broken_text(words: Sequence[bytes]) -> pa.Array:
     ],
 )
 def test_one_broken_cell_does_not_fail_a_question(source: str, text: str, tmp_path: Path) -> None:
-    """If it did, whether a question fails would tell, without noise, if this person's row is there and passes the filter.
+    """If it did, whether a question fails would tell, without noise, if this person's row is there and passes the
+    filter.
 
     Refusing the source when it is opened, before any question, is fine.
     """

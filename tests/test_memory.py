@@ -1,4 +1,6 @@
-"""A hundred million rows are grouped within two gigabytes: the engine spills, and its private folder is gone afterwards."""
+"""A hundred million rows are grouped within two gigabytes: the engine spills,
+and its private folder is gone afterwards.
+"""
 
 from __future__ import annotations
 

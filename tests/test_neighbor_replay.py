@@ -1,8 +1,9 @@
-"""Neighbour replay: random declarations, data and questions; no pair of neighbours is further apart than the plan declares.
+"""Neighbour replay: random declarations, data and questions; no pair of neighbours is further apart than the plan
+declares.
 
 The distances are between exact whole numbers, before noise. Three ways of looking: one plan on one pair of tables
-(`test_direct`, together with the naive engine), thousands of pairs in one run (`test_many`), and pairs built to reach the
-bounds (`test_bounds_are_reached`). `test_broken` breaks the bounding on purpose: the harness must notice.
+(`test_direct`, together with the naive engine), thousands of pairs in one run (`test_many`), and pairs built to reach
+the bounds (`test_bounds_are_reached`). `test_broken` breaks the bounding on purpose: the harness must notice.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ def many(
     tightness: Tightness,
     limits: Bounds | None = None,
 ) -> Iterator[str]:
-    """The same bounds on many tables side by side, each with its neighbours; not for plans that know the number of rows."""
+    """The same bounds on many tables side by side, each with its neighbours;
+    not for plans that know the number of rows.
+    """
     rng = random.Random(seed)
     world = bounded_world(rng, limits)
     stars = []
@@ -208,7 +211,9 @@ SEVEN = [(4,), (None, 2), (None, None, 2), (4, 3), (4, None, 2), (None, 2, 2), (
     "limits", [Bounds(*each) for each in SEVEN], ids=lambda each: "+".join(each.given)
 )
 def test_all_combinations_of_bounds(limits: Bounds) -> None:
-    """The naive engine says the same, and no neighbour is further than claimed, under each combination of three bounds."""
+    """The naive engine says the same, and no neighbour is further than claimed,
+    under each combination of three bounds.
+    """
     tightness: Tightness = {}
     assert (
         list(
@@ -538,7 +543,9 @@ def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
 
 
 def test_a_column_called_star_is_not_all_rows() -> None:
-    """COUNT("*") counts cells of a column, which may be NULL: neighbours differ, though the number of rows is public."""
+    """COUNT("*") counts cells of a column, which may be NULL: neighbours differ,
+    though the number of rows is public.
+    """
     dataset = Dataset(
         pa.table({"*": [1, None]}),
         unit="row",

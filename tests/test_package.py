@@ -73,7 +73,9 @@ def test_import_is_light() -> None:
 
 
 def test_reading_a_budget_needs_no_arrays_and_no_engine() -> None:
-    """`sordino budget` must answer at once: adding up charges is plain fractions, and a cap costs ball arithmetic only."""
+    """`sordino budget` must answer at once: adding up charges is plain fractions,
+    and a cap costs ball arithmetic only.
+    """
     heavy = {"numpy", "scipy", "cryptography", "sqlglot", "duckdb", "pyarrow"}
     script = (
         "import sys, sordino.ledger.ledger, sordino.query.declaration; from sordino.privacy.budget import Budget;"

@@ -1,4 +1,6 @@
-"""What a stranger finds around the code is true: versions, workflow, templates, cheat sheet, stored formats, release."""
+"""What a stranger finds around the code is true: versions, workflow,
+templates, cheat sheet, stored formats, release.
+"""
 
 from __future__ import annotations
 

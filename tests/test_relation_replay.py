@@ -1,8 +1,9 @@
 """Neighbour replay of relations: random worlds of two to four tables, random nested questions, no bound is broken.
 
-A triple is a question and two neighbouring data sets. The exact whole numbers before noise are compared: with those of the
-naive engine (`direct`), between neighbours (`direct`, and `many` data sets in one run), and between the same rows in
-another order and with other threads. What would make a row depend on two persons is planted in tools/mutants/relations.toml.
+A triple is a question and two neighbouring data sets. The exact whole numbers before noise are compared: with those of
+the naive engine (`direct`), between neighbours (`direct`, and `many` data sets in one run), and between the same rows
+in another order and with other threads. What would make a row depend on two persons is planted in
+tools/mutants/relations.toml.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def star(rng: random.Random, world: World, pairs: int) -> list[Data]:
 
 
 def by_hash(plan: Plan) -> bool:
-    """Whether a hash of persons' names chooses what counts: side by side persons have other names, and choose otherwise."""
+    """Whether a hash of persons' names chooses what counts:
+    side by side persons have other names, and choose otherwise.
+    """
     return any(isinstance(release.partial, Values) for release in plan.sums)
 
 
@@ -122,7 +125,9 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
 
 
 def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str]) -> Iterator[str]:
-    """The same bounds on many data sets in one run, each beside its neighbours; not where the number of rows is known."""
+    """The same bounds on many data sets in one run, each beside its neighbours;
+    not where the number of rows is known.
+    """
     rng = random.Random(seed)
     world = random_world(rng)
     while not world.plain:

@@ -233,7 +233,9 @@ def test_every_number_gets_the_noise_of_its_own_channel(
 def test_quantiles_are_drawn_at_the_rate_that_is_charged(
     session: so.Session, grouped: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All weight that a person moves, times the loss of a unit of it, is the epsilon of the column; and draws do vary."""
+    """All weight that a person moves, times the loss of a unit of it,
+    is the epsilon of the column; and draws do vary.
+    """
     asked: list[dict[str, Any]] = []
 
     def seen(*cells: Any, **given: Any) -> Any:

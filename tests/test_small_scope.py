@@ -1,8 +1,8 @@
 """Exhaustive small scope: all tables of up to four rows over tiny domains, all pairs of neighbours, every aggregate.
 
-Tables are multisets of rows (that order does not matter is tested in test_exact_sums.py). All tables are put side by side
-and one run of the real engine answers for all of them; a sample is compared with the naive engine. Distances of all pairs
-are then taken at once. Nothing is left out but by symmetry: the person who changes is always "p", never "q".
+Tables are multisets of rows (that order does not matter is tested in test_exact_sums.py). All tables are put side by
+side and one run of the real engine answers for all of them; a sample is compared with the naive engine. Distances of
+all pairs are then taken at once. Nothing is left out but by symmetry: the person who changes is always "p", never "q".
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ def _lines(found: Ints, places: Ints, count: int) -> Ints:
 
 
 def largest(sums: Ints, classes: Sequence[Sequence[int]], relation: str) -> dict[str, int]:
-    """The largest distances of neighbours in each norm, L2 squared: to the first of a class, or between any two of it."""
+    """The largest distances of neighbours in each norm, L2 squared:
+    to the first of a class, or between any two of it.
+    """
     worst = {"l1": 0, "l2": 0, "linf": 0}
     for members in classes:
         own = sums[list(members)]
@@ -380,7 +382,9 @@ def chains(length: int) -> list[Expression]:
 
 
 def _check_chains(expressions: list[Expression], function: str) -> float:
-    """SUM, AVG or VAR of all expressions, twenty in one question; returns how near the bounds the nearest of them comes."""
+    """SUM, AVG or VAR of all expressions, twenty in one question;
+    returns how near the bounds the nearest of them comes.
+    """
     tables = scope(("p", "q"), (-1, 2, None), (0.0, 1.0), ("A",), 2)
     best = 0.0
     for start in range(0, len(expressions), 20):

@@ -1,4 +1,6 @@
-"""`Session.suggest`: charged first, stored and given again, refused before anything is spent; its lines can be declared."""
+"""`Session.suggest`: charged first, stored and given again,
+refused before anything is spent; its lines can be declared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What pyproject.toml says it needs is true: the least versions and the newest ones answer, on each Python that is there."""
+"""What pyproject.toml says it needs is true: the least versions and the newest ones answer,
+on each Python that is there.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A stranger's day: the wheel in an environment of its own, without extras, started elsewhere.
 
-What only a developer's environment has (pandas, Altair, ipywidgets, the source tree) must not be needed by what the first
-pages show, nor by a notebook.
+What only a developer's environment has (pandas, Altair, ipywidgets, the source tree) must not be needed by what the
+first pages show, nor by a notebook.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Windows lacks is not needed to import Sordino, to keep a ledger and to ask.
 
-Simulated: the modules and functions that only Unix has are taken away before Sordino is imported. Forked audits are refused
-elsewhere.
+Simulated: the modules and functions that only Unix has are taken away before Sordino is imported. Forked audits are
+refused elsewhere.
 """
 
 from __future__ import annotations

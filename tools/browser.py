@@ -1,7 +1,8 @@
 """The browser of the tests: `python -m tools.browser` finds one, or brings one, and prints where it is.
 
-Playwright's own download is not used: it needs one more host than Python and Debian packages do. In order: SORDINO_BROWSER,
-a Chromium on PATH, one that was brought before; then `apt-get` if one is root, else the npm package @sparticuz/chromium.
+Playwright's own download is not used: it needs one more host than Python and Debian packages do. In order:
+SORDINO_BROWSER, a Chromium on PATH, one that was brought before; then `apt-get` if one is root, else the npm package
+@sparticuz/chromium.
 """
 
 from __future__ import annotations

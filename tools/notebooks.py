@@ -1,4 +1,5 @@
-"""Run the notebooks of docs/notebooks and store what they answer: `make notebooks`, or `python -m tools.notebooks [NAME]`.
+"""Run the notebooks of docs/notebooks and store what they answer: `make notebooks`, or `python -m tools.notebooks
+[NAME]`.
 
 With `--check` nothing is stored: each must still run, and answer in the form that is stored. Noise changes numbers, so
 numbers are not compared, nor how wide they make a column; the notebooks assert what must hold of them.
@@ -30,8 +31,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 def form(output: Any) -> str:
     """What stays of an output when its numbers change: of a table its head and length, of a picture that it is one.
 
-    Notes below a table, whether its intervals are written with ±, and the event that an audit found, are chosen by numbers,
-    and are not compared.
+    Notes below a table, whether its intervals are written with ±, and the event that an audit found, are chosen by
+    numbers, and are not compared.
     """
     if output.output_type == "stream":
         text = re.sub("“[^”]*”", "“...”", output.text)
@@ -85,7 +86,9 @@ def executed(path: Path) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """What a kernel printed in several pieces, in one; bars of progress, which only slow machines show, are left out."""
+    """What a kernel printed in several pieces, in one; bars of progress,
+    which only slow machines show, are left out.
+    """
     joined = list[Any]()
     for output in outputs:
         if output.output_type == "display_data" and "image/png" not in output.data:

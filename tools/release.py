@@ -1,4 +1,5 @@
-"""What a machine can do for a release: `make release`, or `python -m tools.release`. The rest is docs/project/releasing.md.
+"""What a machine can do for a release: `make release`, or `python -m tools.release`. The rest is
+docs/project/releasing.md.
 
 Builds the wheel and the source archive, tries the wheel in a bare environment on each Python at hand, and writes a bill
 of materials and checksums. It publishes nothing, and stops at the first thing that is wrong.
@@ -105,7 +106,9 @@ def build(tools: Path) -> tuple[Path, Path]:
 
 
 def tried(python: Path, wheel: Path, folder: Path) -> Path:
-    """The wheel in a bare environment: its version, the README's example and the form of its answer; gives the Python."""
+    """The wheel in a bare environment: its version,
+    the README's example and the form of its answer; gives the Python.
+    """
     inside = environment(python, folder / "bare", wheel)
     told = run(inside, "-c", "import sordino; print(sordino.__version__)", folder=folder).strip()
     if told != version():

@@ -1,7 +1,7 @@
 """From exact weights to bounds: the draws of a search are the only place beside release.py where noise meets data.
 
-`found_bounds` draws; `suggested` makes a suggestion of what was drawn, which is post-processing. `rehearse_searches` tries
-both on made-up weights before anything is charged.
+`found_bounds` draws; `suggested` makes a suggestion of what was drawn, which is post-processing. `rehearse_searches`
+tries both on made-up weights before anything is charged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def _found(searched: Searched, exact: Exact) -> Found:
 def rehearse_searches(
     searched: Sequence[Searched], dialect: str = DEFAULT
 ) -> list[tuple[Found, ...]]:
-    """What would be found among made-up weights; what fails without data being at fault fails here, before the charge."""
+    """What would be found among made-up weights; what fails without data being at fault fails here,
+    before the charge.
+    """
 
     def trial() -> list[tuple[Found, ...]]:
         for one in searched:

@@ -2,8 +2,8 @@
 
 SordinoError
 ├── BudgetExceeded                     a charge does not fit into what is left; nothing was spent
-├── EngineFailed                       the engine failed on admitted work; says nothing of the data, and the charge stays
-├── LedgerError                        the ledger cannot be used; says where, why and how to recover. Nothing was granted
+├── EngineFailed                       the engine failed on admitted work; tells nothing of data; the charge stays
+├── LedgerError                        the ledger cannot be used: where, why, how to recover. Nothing was granted
 │   ├── LedgerDamaged                  it is not what was written: changed, cut short, replaced or put back
 │   ├── LedgerMismatch                 it belongs to other tables, or holds another budget than the declaration
 │   └── LedgerUnavailable              it cannot be read or written: missing, locked, read-only, full, failing, too new
@@ -128,7 +128,9 @@ class RequestRefused(SordinoError):
 
 
 class Code(Enum):
-    """What a refusal is about, where another module says it in words of its own: it goes by the code, never by the text."""
+    """What a refusal is about, where another module says it in words of its own:
+    it goes by the code, never by the text.
+    """
 
     AGGREGATE = "an aggregate, where one row is meant"
     DECLARATION = "advice to declare something"

@@ -1,7 +1,8 @@
 """From exact sums to an answer: the only place where noise meets data.
 
-`exact_groups` brings the engine's rows into a public order and fills in zeros, `noisy_groups` selects keys and adds noise to
-every whole number, `finished` makes the answer of what is noisy or public: post-processing. `release` is all three.
+`exact_groups` brings the engine's rows into a public order and fills in zeros, `noisy_groups` selects keys and adds
+noise to every whole number, `finished` makes the answer of what is noisy or public: post-processing. `release` is all
+three.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class NoisyGroups:
 
 
 def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Answer:
-    """The answer: keys selected, noise added, aggregates finished, then HAVING, ORDER BY and LIMIT on the noisy numbers.
+    """The answer: keys selected, noise added, aggregates finished, then HAVING, ORDER BY and LIMIT on the noisy
+    numbers.
 
     Privacy: `plan.charge`; each vector gets the noise of its release's sensitivity, which sensitivity.md proves.
     """
@@ -145,8 +147,8 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
 def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
     """Answer made-up numbers before anything is charged: whatever could fail without data being at fault fails here.
 
-    The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the stored
-    form are tried on groups that are empty, huge and hugely negative. No data and no watcher take part.
+    The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the
+    stored form are tried on groups that are empty, huge and hugely negative. No data and no watcher take part.
     """
 
     def trial() -> None:
@@ -164,7 +166,9 @@ def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
 
 
 def rehearsed(trial: Callable[[], T], what: str, hint: str) -> T:
-    """What a trial before the charge returns: no watcher takes part, and what fails is refused in words of ours alone."""
+    """What a trial before the charge returns: no watcher takes part,
+    and what fails is refused in words of ours alone.
+    """
     try:
         with watching(None):
             return trial()
@@ -234,7 +238,9 @@ def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
 def finished(
     noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, receipt: Receipt | None = None
 ) -> Answer:
-    """The answer that noisy groups make; public numbers, which need no noise, go behind the noisy ones of their release."""
+    """The answer that noisy groups make; public numbers, which need no noise,
+    go behind the noisy ones of their release.
+    """
     behind = {
         name: np.concatenate([noisy.vectors[name], numbers], axis=1)
         for name, numbers in public.items()

@@ -142,11 +142,11 @@ _OTHER_WORDS = {
 class Session:
     """Questions about one dataset, within one budget.
 
-    Budget and ledger are by default those of the dataset. The ledger of a declaration file is by default beside it, and
-    outlives the session; only that of a dataset declared in Python without one is kept in memory.
-    `analyst` is who asks, where the owner gave sub-budgets. Tables of PostgreSQL or Spark are asked there, all others by
-    DuckDB; `memory` ("2GB") and `threads` bound what it uses. Another `engine` is a function that opens the tables, such as
-    a class with the methods of `Engine`. What a question reads is stopped after `deadline` seconds: it fails, and its
+    Budget and ledger are by default those of the dataset. The ledger of a declaration file is by default beside it,
+    and outlives the session; only that of a dataset declared in Python without one is kept in memory. `analyst` is who
+    asks, where the owner gave sub-budgets. Tables of PostgreSQL or Spark are asked there, all others by DuckDB;
+    `memory` ("2GB") and `threads` bound what it uses. Another `engine` is a function that opens the tables, such as a
+    class with the methods of `Engine`. What a question reads is stopped after `deadline` seconds: it fails, and its
     charge is forfeited.
 
     Example:
@@ -214,13 +214,13 @@ class Session:
     def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
         """The noisy answer to one SELECT, for an `epsilon`, or for an `error` that it may have.
 
-        `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
-        number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
-        with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys spends of the
-        part that the owner keeps for it; by default as large a share of what is left as the question takes of epsilon.
-        With `bias` a tenth of epsilon measures what bounds of persons cut off, by default where there are such bounds;
-        `max_rows`, `max_rows_per_group` and `max_groups` tighten those of the owner.
-        With `bounds="private"` numbers without declared limits get bounds that are found first, for a part of epsilon.
+        `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is
+        the number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default
+        the one with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys
+        spends of the part that the owner keeps for it; by default as large a share of what is left as the question
+        takes of epsilon. With `bias` a tenth of epsilon measures what bounds of persons cut off, by default where
+        there are such bounds; `max_rows`, `max_rows_per_group` and `max_groups` tighten those of the owner. With
+        `bounds="private"` numbers without declared limits get bounds that are found first, for a part of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
@@ -299,10 +299,10 @@ class Session:
     ) -> Suggestion:
         """Bounds found privately: how many rows and groups one person has, and limits of columns; lines for the owner.
 
-        `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
-        questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
-        `query_epsilon`, by default a tenth of the budget. It is charged and stored like any question; `preview_suggest`
-        says beforehand what would be searched and what it would cost.
+        `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what
+        later questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later
+        questions at `query_epsilon`, by default a tenth of the budget. It is charged and stored like any question;
+        `preview_suggest` says beforehand what would be searched and what it would cost.
 
         Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
         number of rows a person has (bounds_search.md).
@@ -384,10 +384,10 @@ class Session:
     ) -> Marginals:
         """All tables of `ways` columns, or the given `tables`, from one charge and one pass over the rows; they agree.
 
-        `columns` are names, or expressions by name such as {"decade": bucket("age", 10)}; all their values must be public.
-        `weights` say how much the variance of a table counts: numbers by table, or a function of its names and number of
-        cells. Of the columns in `ranges` or `prefixes` sums of neighbouring values are asked for: their noise is spread over
-        a hierarchy. `max_rows` is how many rows of one person count, in all tables together.
+        `columns` are names, or expressions by name such as {"decade": bucket("age", 10)}; all their values must be
+        public. `weights` say how much the variance of a table counts: numbers by table, or a function of its names and
+        number of cells. Of the columns in `ranges` or `prefixes` sums of neighbouring values are asked for: their
+        noise is spread over a hierarchy. `max_rows` is how many rows of one person count, in all tables together.
 
         Privacy: all tables together satisfy (epsilon, the ledger's delta), by Gaussian noise (workloads/residuals.md).
         """
@@ -422,10 +422,10 @@ class Session:
     ) -> Synthetic:
         """Synthetic rows of a table with the declared columns, types and ranges, and a report of their own quality.
 
-        `rows` is their number, about that of the table by default; `columns` those wanted, all by default. Numbers and dates
-        with many values are modelled in buckets and drawn evenly within them. The report has a noisy error, with an
-        interval, for every column, every pair and some triples. `table` may also be rows made of tables, such as one for
-        each person: session.table("visits").per_person(age=so.max("age")).
+        `rows` is their number, about that of the table by default; `columns` those wanted, all by default. Numbers and
+        dates with many values are modelled in buckets and drawn evenly within them. The report has a noisy error, with
+        an interval, for every column, every pair and some triples. `table` may also be rows made of tables, such as
+        one for each person: session.table("visits").per_person(age=so.max("age")).
 
         Privacy: rows and report together satisfy (epsilon, the ledger's delta), by Gaussian noise
         (workloads/synthesis.md). A person with several rows counts with at most `max_rows` of them.
@@ -544,7 +544,9 @@ class Session:
         return plan
 
     def _completed(self, query: Query) -> Dataset:
-        """The declaration with what the public tables of a question hold, each of which is read once, if that succeeds."""
+        """The declaration with what the public tables of a question hold,
+        each of which is read once, if that succeeds.
+        """
         found: dict[str, Table] = {}
         if (
             self._process == self._opened._process == os.getpid()

@@ -158,7 +158,9 @@ def exact_response_epsilon(odds: Fraction, categories: int, uses: int, delta: Fr
     "truth", first_of(3, ["0.35", "0.5", "0.85", "0.45", "0.55", "0.6", "0.7"])
 )
 def test_four_hundred_responses_of_four_categories_are_narrow_at_every_delta(truth: str) -> None:
-    """Once 429.66 for 424.50, and up to 45 % too much: a tilt was capped, and the grid missed where delta is decided."""
+    """Once 429.66 for 424.50, and up to 45 % too much: a tilt was capped,
+    and the grid missed where delta is decided.
+    """
     chance = F(truth)
     odds, other = 3 * chance / (1 - chance), (1 - chance) / 3
     plan = total(400 * so.FiniteLoss((chance, other, other, other), (other, chance, other, other)))

@@ -453,7 +453,9 @@ def test_filters_are_frozen_and_readable() -> None:
 def test_the_largest_rho_lies_between_the_simple_one_and_the_gaussian_one(
     epsilon: Fraction, delta: Fraction
 ) -> None:
-    """Above Bun and Steinke's (sqrt(epsilon + log 1/delta) - sqrt(log 1/delta))^2; below mu^2/2, what a Gaussian needs."""
+    """Above Bun and Steinke's (sqrt(epsilon + log 1/delta) - sqrt(log 1/delta))^2;
+    below mu^2/2, what a Gaussian needs.
+    """
     rho, tail = (
         largest_rho(epsilon, delta),
         -math.log(delta.numerator) + math.log(delta.denominator),
@@ -508,7 +510,9 @@ def move(loss: FiniteLoss, charge: Charge | None = None) -> Move:
 
 
 def coins(ratio: Fraction, count: int) -> FiniteLoss:
-    """The number of heads of `count` coins with odds `ratio` against those with odds 1/ratio: nearly Gaussian for many."""
+    """The number of heads of `count` coins with odds `ratio` against those with odds 1/ratio:
+    nearly Gaussian for many.
+    """
     head = ratio / (1 + ratio)
     law = tuple(comb(count, i) * head ** (count - i) * (1 - head) ** i for i in range(count + 1))
     return FiniteLoss(law, law[::-1])

@@ -31,8 +31,8 @@ def sampled(scale: str, rate: str) -> SubsampledLoss:
 def contour(plan: Plan, epsilon: float, *, tilt: float, window: float, terms: int) -> float:
     """delta(epsilon) when a person is removed, as an integral along a line, with 100 digits: no tilt needs to be good.
 
-    The integral over outputs and the one along the line are sums over even steps, which for such functions err by less than
-    any power of the step; the second repeats what lies a window farther out, where there is nothing.
+    The integral over outputs and the one along the line are sums over even steps, which for such functions err by less
+    than any power of the step; the second repeats what lies a window farther out, where there is nothing.
     """
     scale, rate, count, _ = plan
     with working(330):
@@ -67,7 +67,9 @@ ONE_DECIDES: Plan = ("2", "1e-3", 10**5, 1e-80)
 
 
 def test_ends_hold_the_contour_between_them() -> None:
-    """The whole sum, tilted as well as can be, is rarer than e^-25 where delta is decided; the bracket once was 9 % wide."""
+    """The whole sum, tilted as well as can be, is rarer than e^-25 where delta is decided;
+    the bracket once was 9 % wide.
+    """
     scale, rate, count, delta = ONE_DECIDES
     started = time.process_time()
     found = epsilon_bracket([(sampled(scale, rate).laws()[0], count)], delta)

@@ -1,4 +1,6 @@
-"""The series for many uses against truths that share nothing with it: binomials, closed forms, integrals, balls, grids."""
+"""The series for many uses against truths that share nothing with it:
+binomials, closed forms, integrals, balls, grids.
+"""
 
 from __future__ import annotations
 
@@ -290,7 +292,9 @@ def test_training_with_small_rates_is_narrow(
 def test_very_many_uses_of_small_rates_are_nearly_one_gaussian(
     scale: str, rate: str, count: int
 ) -> None:
-    """The central limit: a shift of rate sqrt(count (e^(1/scale^2) - 1)), met to a thousandth (Dong, Roth and Su 2022)."""
+    """The central limit: a shift of rate sqrt(count (e^(1/scale^2) - 1)),
+    met to a thousandth (Dong, Roth and Su 2022).
+    """
     shift = float(rate) * math.sqrt(count * math.expm1(1 / float(scale) ** 2))
     found = (count * sampled(scale, rate)).epsilon_bounds(1e-6)  # type: ignore[attr-defined]
     limit = GaussianLoss(Fraction(shift)).epsilon(1e-6)

@@ -34,7 +34,9 @@ TENTH = Fraction(1, 10)
 
 
 def every_answer(truths: Sequence[arb]) -> list[Pair]:
-    """P and Q of each of the 2^k lists of answers, where the i-th response tells the truth with probability truths[i]."""
+    """P and Q of each of the 2^k lists of answers,
+    where the i-th response tells the truth with probability truths[i].
+    """
     outcomes = []
     for answer in product((True, False), repeat=len(truths)):
         p = math.prod(

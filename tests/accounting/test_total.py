@@ -43,7 +43,9 @@ def bounds(loss: so.Loss, delta: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("uses", [200, 1000])
 def test_what_lies_beyond_the_window_still_counts(uses: int) -> None:
-    """Whatever part of a sum is looked at, the upper end of delta is above that of the whole, and the lower end below."""
+    """Whatever part of a sum is looked at, the upper end of delta is above that of the whole,
+    and the lower end below.
+    """
     (law,) = COIN.laws()
     (low, _), (high, chance) = law.atoms
     coins = Sum(((OnGrid(low, high - low, np.array([1 - chance, chance])), uses),))

@@ -48,7 +48,9 @@ def test_our_promise_holds_in_five_hundred_attacks(capsys: pytest.CaptureFixture
 
 
 def test_the_attack_is_as_strong_as_its_theory() -> None:
-    """The last exact answer is off by E|h - lambda|/(2 lambda), h the Poisson count of a point: about sqrt(k/(2 pi n))."""
+    """The last exact answer is off by E|h - lambda|/(2 lambda),
+    h the Poisson count of a point: about sqrt(k/(2 pi n)).
+    """
     with replay(Tape(1)):
         found = attack(rows=100_000, size=14)
     assert found.last_exact == pytest.approx(
@@ -102,7 +104,9 @@ def _asked(points: Whole, size: int) -> tuple[StatisticalQueries, list[float], B
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_attack_through_the_oracle_is_the_simulated_one(seed: int) -> None:
-    """The same tape, one question at a time: the same answers to the last bit, the same last question, the same error."""
+    """The same tape, one question at a time: the same answers to the last bit,
+    the same last question, the same error.
+    """
     points, size = np.random.default_rng(seed).integers(0, 64, 3_000), 6
     counts = np.bincount(points, minlength=64)
     with replay(Tape(seed)):

@@ -1,4 +1,6 @@
-"""How far a holdout's values can be from the population: the lemmas by enumeration, the promise against analysts who try."""
+"""How far a holdout's values can be from the population: the lemmas by enumeration,
+the promise against analysts who try.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_the_questions_that_values_can_lead_to_are_counted(k: int, most: int, to
 
 
 def test_values_stay_near_the_sample_as_often_as_they_should() -> None:
-    """Lemma 1 at confidence 1/2: far fewer than half of the lives break it, though the threshold alone is often passed."""
+    """Lemma 1 at confidence 1/2: far fewer than half of the lives break it,
+    though the threshold alone is often passed.
+    """
     worst, bound = [], 0.0
     rows = np.arange(1000) % 2
     with replay(Tape(21)):

@@ -281,7 +281,9 @@ def test_useless_noise_promises_nothing_and_fails_nowhere(scale: Fraction, metho
 @pytest.mark.parametrize("method", [theorem.name for theorem in THEOREMS])
 @pytest.mark.parametrize("questions", [1, 30, 1_000])
 def test_a_promise_covers_the_noise_of_all_answers(method: str, questions: int) -> None:
-    """Constant questions have no error but the noise: the largest of all must stay within the promise, 95 % of the time."""
+    """Constant questions have no error but the noise:
+    the largest of all must stay within the promise, 95 % of the time.
+    """
     noise = Laplace(Fraction(1, 50), step=Fraction(1, 10**12))
     largest = -0.02 * math.log(-math.expm1(math.log(0.95) / questions))
     found = guarantee(noise, 10**9, questions, method=method)

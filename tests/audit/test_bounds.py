@@ -1,4 +1,6 @@
-"""Certified ends of probabilities, against exact rational tails and an independent incomplete beta function in balls."""
+"""Certified ends of probabilities, against exact rational tails and an independent
+incomplete beta function in balls.
+"""
 
 from __future__ import annotations
 

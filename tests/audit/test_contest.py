@@ -1,4 +1,6 @@
-"""The contest for the final round: chance finds among rare events lose against what is certain, on runs of their own."""
+"""The contest for the final round: chance finds among rare events lose against what is certain,
+on runs of their own.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def counted(rivals: Contest, runs: int, above: list[float]) -> Reading:
 def test_a_rare_event_that_looks_telling_by_chance_is_not_chosen(
     found: Found, hits: int, misses: int
 ) -> None:
-    """Of a million runs, a few seem to tell 1.1 or 1.2 at 3 or 4 errors; 50,000 against 47,500 tell 0.05, at 8 errors."""
+    """Of a million runs, a few seem to tell 1.1 or 1.2 at 3 or 4 errors;
+    50,000 against 47,500 tell 0.05, at 8 errors.
+    """
     rivals = Contest(
         contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2])
     )
@@ -96,7 +100,9 @@ def test_a_careful_choice_stands_beside_a_rare_event(found: Found) -> None:
 
 
 def test_no_contest_ends_with_rare_events_alone(found: Found) -> None:
-    """In 3 of 100 contests over Laplace noise, epsilon 0.1, a rare event won that then showed 0.09 or less, or nothing."""
+    """In 3 of 100 contests over Laplace noise, epsilon 0.1,
+    a rare event won that then showed 0.09 or less, or nothing.
+    """
     edges = np.unique(
         np.concatenate([np.linspace(-4, 4, 127), np.geomspace(4, 9, 32), -np.geomspace(4, 9, 32)])
     )

@@ -1,4 +1,6 @@
-"""More runs never make an answer worse: bounds over a ladder of run counts, from a hundred thousand to twenty million."""
+"""More runs never make an answer worse: bounds over a ladder of run counts,
+from a hundred thousand to twenty million.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ SEARCHED = ("sparse-vector-4", "noisy-max-3")
 def test_no_step_of_the_ladder_leads_down(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bound at 0.999 is at least the one before, less two standard errors of that one's final round.
 
-    Both are random. With the same event and five times the runs the second is expected 1.7 errors of the first above it,
-    and strays by 1.1: two errors below it is a matter of one in two thousand. A worse event, or a worse pair, costs more.
+    Both are random. With the same event and five times the runs the second is expected 1.7 errors of the first above
+    it, and strays by 1.1: two errors below it is a matter of one in two thousand. A worse event, or a worse pair,
+    costs more.
     """
     specimen, errors = ROWS[name], list[float]()
 

@@ -1,4 +1,6 @@
-"""Record and replay sees every public mechanism: right uses pass, a leak beside them is found, none can be forgotten."""
+"""Record and replay sees every public mechanism: right uses pass,
+a leak beside them is found, none can be forgotten.
+"""
 
 from __future__ import annotations
 

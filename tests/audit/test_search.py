@@ -59,8 +59,8 @@ SNIPER = {
 def test_variants_of_the_sparse_vector_with_a_hundredth_of_the_runs(name: str) -> None:
     """With 4 million runs, at the same confidence; a bound on each probability, since the generator is not ours.
 
-    With the best event one expects 0.78 to 0.9 of what is listed, with a standard deviation of 0.05 to 0.1 (variant 2, one
-    answer above, has the law of variant 1 at another threshold).
+    With the best event one expects 0.78 to 0.9 of what is listed, with a standard deviation of 0.05 to 0.1 (variant 2,
+    one answer above, has the law of variant 1 at another threshold).
     """
     mechanism, listed = SNIPER[name]
     pair = np.ones(10), np.repeat([2.0, 0.0], 5)

@@ -1,4 +1,6 @@
-"""Workers: one continuing stream for each input, nothing repeated, nothing left behind, no death or silence that hangs."""
+"""Workers: one continuing stream for each input, nothing repeated,
+nothing left behind, no death or silence that hangs.
+"""
 
 from __future__ import annotations
 

@@ -205,7 +205,9 @@ def test_truth_of_above_threshold(
 
 
 def test_truth_of_exact_answers_and_known_threshold() -> None:
-    """Two answers that change places are never seen the other way round; ten answers below a threshold are independent."""
+    """Two answers that change places are never seen the other way round;
+    ten answers below a threshold are independent.
+    """
     flags = ZOO["sparse-vector-exact-answers"].mechanism([1, 0], size=20_000)
     swapped = ZOO["sparse-vector-exact-answers"].mechanism([0, 1], size=20_000)
     assert (flags[:, 0] > flags[:, 1]).any()
@@ -238,7 +240,9 @@ def test_truth_of_shown_values(
 
 
 def test_truth_of_two_in_parallel() -> None:
-    """The loss of five answers below, the last shown with a low value, and that of the flags add: both favour one input."""
+    """The loss of five answers below, the last shown with a low value,
+    and that of the flags add: both favour one input.
+    """
     specimen = EVERY["reference-sparse-vector-34-parallel"]
     assert specimen.pair is not None
     one, two = (flags_law(d, 1, 40, 40 / 3, 2) for d in specimen.pair)
@@ -605,14 +609,15 @@ def strict_audit(row: Row, monkeypatch: pytest.MonkeyPatch) -> Judged:
 def test_reference_rows(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least 0.9 of the better listed bound, with a tenth of its runs, and the right verdict.
 
-    Strength is compared at 0.9, the confidence of the listed bounds. At 0.9 a mechanism that spends all it claims is called
-    broken once in ten audits, by design; with 22 rows that is no fault. So verdicts are judged at the confidence of a
-    family: 0.999 for all rows together. It is the same event and the same final runs, certified with another chance of
-    error: the event was chosen without them, so both statements are theorems.
+    Strength is compared at 0.9, the confidence of the listed bounds. At 0.9 a mechanism that spends all it claims is
+    called broken once in ten audits, by design; with 22 rows that is no fault. So verdicts are judged at the
+    confidence of a family: 0.999 for all rows together. It is the same event and the same final runs, certified with
+    another chance of error: the event was chosen without them, so both statements are theorems.
 
-    A bound is random: with the best event the two tightest rows expect 0.97 of what is listed, with a standard deviation of
-    0.04. So a row that falls short is audited twice more, and the mean of all three must not: an auditor as strong as that
-    fails about once in a thousand, and one that expects 0.85 passes no oftener than in one audit (once in nine).
+    A bound is random: with the best event the two tightest rows expect 0.97 of what is listed, with a standard
+    deviation of 0.04. So a row that falls short is audited twice more, and the mean of all three must not: an auditor
+    as strong as that fails about once in a thousand, and one that expects 0.85 passes no oftener than in one audit
+    (once in nine).
     """
     first = strict_audit(row, monkeypatch)
     bounds = [first.report.epsilon_lower]

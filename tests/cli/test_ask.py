@@ -1,4 +1,6 @@
-"""Previews and queries: the same plan and answer as a session's, in every format, and nothing lost if something fails."""
+"""Previews and queries: the same plan and answer as a session's,
+in every format, and nothing lost if something fails.
+"""
 
 from __future__ import annotations
 

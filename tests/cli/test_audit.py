@@ -1,4 +1,6 @@
-"""`sordino audit`: verdicts as exit codes, reports in every form, and one sentence for whatever is wrong with the input."""
+"""`sordino audit`: verdicts as exit codes, reports in every form,
+and one sentence for whatever is wrong with the input.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`sordino explain` shows the library's numbers, rounded in the safe direction, and draws the worst pair where it is."""
+"""`sordino explain` shows the library's numbers, rounded in the safe direction,
+and draws the worst pair where it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`sordino explain adaptivity` draws Freedman's paradox as it was found, and shows the bounds of `adaptive.transfer`."""
+"""`sordino explain adaptivity` draws Freedman's paradox as it was found,
+and shows the bounds of `adaptive.transfer`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`sordino ledger`: what holds is said to hold, what does not is found and listed, and nothing is changed on the way."""
+"""`sordino ledger`: what holds is said to hold, what does not is found and listed,
+and nothing is changed on the way.
+"""
 
 from __future__ import annotations
 

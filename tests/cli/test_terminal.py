@@ -38,7 +38,9 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def raw_controls(text: str) -> set[str]:
-    """Control characters other than line ends and the colours and bars of our own; ESCAPE and \\x9b are none of these."""
+    """Control characters other than line ends and the colours and bars of our own;
+    ESCAPE and \\x9b are none of these.
+    """
     plain = re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", text)
     return {c for c in plain if not c.isprintable()} - {"\n", "\r"}
 

@@ -1,4 +1,6 @@
-"""`sordino workbench`: for this machine only, by a link that works once; what is wrong is said before anything starts."""
+"""`sordino workbench`: for this machine only, by a link that works once;
+what is wrong is said before anything starts.
+"""
 
 from __future__ import annotations
 

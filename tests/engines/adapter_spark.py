@@ -27,7 +27,9 @@ class Adapter:
     of_library = frozenset({"ln", "log10", "exp", "power"})
     """Functions whose last digit is Java's, not that of DuckDB's C library."""
     longest_quick = 3500
-    """Spark takes long to parse and analyse long SQL of a shape that it has not seen; `make slow` asks it all the same."""
+    """Spark takes long to parse and analyse long SQL of a shape that it has not seen;
+    `make slow` asks it all the same.
+    """
 
     def __init__(self, session: Any = None, options: Mapping[str, str] | None = None) -> None:
         self.engine = Spark([], session=session or local_session())

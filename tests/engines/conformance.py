@@ -1,7 +1,7 @@
 """What every engine is held to: random worlds, data and questions of one and of several tables; the same whole numbers.
 
-An engine takes part by an adapter: a file `adapter_NAME.py` beside this one, with a class `Adapter` that has the methods of
-`Bench` in tests/engine_reference.py: it loads rows as the declared tables, and runs a plan's statements.
+An engine takes part by an adapter: a file `adapter_NAME.py` beside this one, with a class `Adapter` that has the
+methods of `Bench` in tests/engine_reference.py: it loads rows as the declared tables, and runs a plan's statements.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def differences(
     seen: Counter[str],
     longest: int | None = None,
 ) -> Iterator[str]:
-    """What an engine computes otherwise than DuckDB, over one world of a generator of plans, but for those of longer SQL."""
+    """What an engine computes otherwise than DuckDB, over one world of a generator of plans,
+    but for those of longer SQL.
+    """
     dataset, frames, plans = made(seed, queries)
     bench.load(dataset.tables, frames)
     adapter.load(dataset.tables, frames)

@@ -242,7 +242,9 @@ def test_a_csv_that_is_not_well_formed_is_refused_at_opening(tmp_path: Path, bad
 
 
 def test_records_with_line_breaks_are_never_split(tmp_path: Path) -> None:
-    """A reader that starts within the file would take lines of one long cell for records (eight megabytes are one part)."""
+    """A reader that starts within the file would take lines of one long cell for records
+    (eight megabytes are one part).
+    """
     path = tmp_path / "long.csv"
     line = "p{},A,30,1,2024-01-01,true\n"
     before = "".join(line.format(i) for i in range(8_000_000 // len(line.format(100_000))))

@@ -1,4 +1,6 @@
-"""The gate where tables meet: keys are unique, and persons and keys are compared only where = cannot merge two of them."""
+"""The gate where tables meet: keys are unique, and persons and keys are compared only
+where = cannot merge two of them.
+"""
 
 from __future__ import annotations
 

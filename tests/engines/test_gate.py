@@ -1,4 +1,6 @@
-"""The gate for data: each way in which a source, a name or a type once made the engine see other persons than the proof."""
+"""The gate for data: each way in which a source, a name or a type once made the engine
+see other persons than the proof.
+"""
 
 from __future__ import annotations
 
@@ -205,7 +207,9 @@ def test_a_private_table_may_be_called_like_a_step_of_the_statement(name: str) -
 
 @pytest.mark.parametrize("name", ["c0", "C0", "c1", "c0 of c0", "value"])
 def test_a_long_list_beside_a_table_has_another_name(name: str) -> None:
-    """A table called c0 with a column `value` failed after the charge: so was the list called that its values are in."""
+    """A table called c0 with a column `value` failed after the charge:
+    so was the list called that its values are in.
+    """
     table = pa.table({"id": [1, 2, 3], "value": ["v1", "v2", "?"], "c0": [1, 2, 3]})
     listed = {"type": "category", "values": [f"v{i}" for i in range(100)]}
     columns: dict[str, Any] = {
@@ -548,7 +552,9 @@ def test_a_log_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", first_of(1, range(4)))
 def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> None:
-    """A file with a damaged page either does not open or answers: 49 of 1,050 opened and then failed after the charge."""
+    """A file with a damaged page either does not open or answers:
+    49 of 1,050 opened and then failed after the charge.
+    """
     rng = random.Random(seed)
     rows = 3000
     table = pa.table(

@@ -662,7 +662,9 @@ def test_a_table_emptied_before_the_lock_does_not_look_empty(
 def test_what_cannot_be_locked_is_held_all_the_same(
     admin: Any, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """From before the catalog is compared: what is emptied or refreshed after that would look empty, or be other data."""
+    """From before the catalog is compared: what is emptied or refreshed after that would look empty,
+    or be other data.
+    """
     if what == "columns":
         names = ", ".join(["patient", *COLUMNS])
         admin.execute(

@@ -1,7 +1,8 @@
 """Random worlds behind real sources, made to mislead: the engine must find what the naive one finds in plain rows.
 
-The files have collations, columns of every forbidden type beside the declared ones, extreme cells there, other spellings of
-the names, another order of columns, folders named like columns and like patterns, and views beside the tables.
+The files have collations, columns of every forbidden type beside the declared ones, extreme cells there, other
+spellings of the names, another order of columns, folders named like columns and like patterns, and views beside the
+tables.
 """
 
 from __future__ import annotations

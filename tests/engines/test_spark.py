@@ -367,7 +367,9 @@ def test_a_format_without_its_package_is_refused(kind: str, tmp_path: Path) -> N
 def test_a_format_with_versions_is_read_at_the_current_one(
     kind: str, option: str, place: str | None
 ) -> None:
-    """A stand-in for a session with the packages, which are not to be had here: what it is asked for, in which words."""
+    """A stand-in for a session with the packages, which are not to be had here:
+    what it is asked for, in which words.
+    """
     lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
     lake.sql.return_value.collect.return_value = [[7]]
     for history in (lake.read.format.return_value.load.return_value, lake.table.return_value):
@@ -440,7 +442,9 @@ def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> 
 
 
 def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
-    """What is read several times is computed once, and given back: nothing of a person stays in the cluster's memory."""
+    """What is read several times is computed once, and given back:
+    nothing of a person stays in the cluster's memory.
+    """
     dataset = declared(files=written(tmp_path))
     engine = opened(dataset)
     statements = (

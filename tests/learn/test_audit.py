@@ -69,7 +69,9 @@ def test_noise_that_is_correlated_passes() -> None:
 
 
 def test_the_bound_holds_for_randomized_response() -> None:
-    """Guesses that are right with chance e^eps/(1 + e^eps) refute eps with chance 1 - confidence at most, and nearly eps."""
+    """Guesses that are right with chance e^eps/(1 + e^eps) refute eps with chance 1 -
+    confidence at most, and nearly eps.
+    """
     made = np.random.default_rng(0)
     chance = 1 / (1 + np.exp(-1.0))
     bounds = [

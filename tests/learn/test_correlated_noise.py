@@ -130,7 +130,9 @@ def test_what_noise_is_added_to_is_exact(sigma: Fraction, size: int) -> None:
 def test_neighbours_move_all_steps_together_by_at_most_what_is_paid_for(
     bands: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same turns, coins and released numbers for D and D': what noise was added to, over the whole run, in integers."""
+    """The same turns, coins and released numbers for D and D':
+    what noise was added to, over the whole run, in integers.
+    """
     steps = 8
     made_turns: list[Turns] = []
     samples: list[Any] = []

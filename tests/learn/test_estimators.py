@@ -1,4 +1,6 @@
-"""Estimators in scikit-learn's interface: exact sums of bounded norm, declared bounds, budgets, and use in pipelines."""
+"""Estimators in scikit-learn's interface: exact sums of bounded norm,
+declared bounds, budgets, and use in pipelines.
+"""
 
 from __future__ import annotations
 

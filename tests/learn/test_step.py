@@ -131,7 +131,9 @@ def test_units_may_be_taken_a_few_at_a_time(name: str, monkeypatch: pytest.Monke
 
 
 def product_of(count: int, spread: float) -> Product:
-    """A convolution's, whose matrices are then replaced by numbers of all sizes: the proof is about whatever floats made."""
+    """A convolution's, whose matrices are then replaced by numbers of all sizes:
+    the proof is about whatever floats made.
+    """
     layer = torch.nn.Conv2d(4, 6, 3, padding=1)
     x = torch.randn(count, 4, 5, 5)
     piece = pieces_of(Call(layer, x, torch.randn_like(layer(x))), {id(layer.weight)})[0]
@@ -143,7 +145,9 @@ def product_of(count: int, spread: float) -> Product:
 
 @pytest.mark.parametrize("spread", [0.0, 3.0, 7.0])
 def test_products_are_measured_from_above_and_summed_exactly(spread: float) -> None:
-    """In Python's whole numbers: no matrix is longer than its norm says, and 70 of the greatest length add up exactly."""
+    """In Python's whole numbers: no matrix is longer than its norm says,
+    and 70 of the greatest length add up exactly.
+    """
     torch.manual_seed(1)
     made = product_of(70, spread)
     exact = [

@@ -367,7 +367,9 @@ def test_an_interrupted_run_continues_without_a_second_charge(
 def test_a_step_that_is_interrupted_in_the_optimizer_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its noisy sum may have moved a part of the model that the checkpoint holds: taken again, it would be one too many."""
+    """Its noisy sum may have moved a part of the model that the checkpoint holds:
+    taken again, it would be one too many.
+    """
     place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
     first = trainer(ledger=place, budget=budget)
     step, releases = first.optimizer.step, list[int]()
@@ -447,7 +449,9 @@ def test_a_run_is_charged_once(tmp_path: Path) -> None:
 
 
 def test_replay_of_a_run_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The inputs of the noise on D and D', with the same samples and the same noise: apart by at most one clipping norm."""
+    """The inputs of the noise on D and D', with the same samples and the same noise:
+    apart by at most one clipping norm.
+    """
     from sordino.learn.gradient_noise import CLIP_STEPS
 
     recorded: list[list[Any]] = []

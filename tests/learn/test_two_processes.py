@@ -1,4 +1,6 @@
-"""Two processes that train one model: the same whole numbers as in one, noise once, one charge, the same model in both."""
+"""Two processes that train one model: the same whole numbers as in one,
+noise once, one charge, the same model in both.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ torch = pytest.importorskip(
 
 import sordino as so  # noqa: E402
 from learn import two_processes  # noqa: E402
-from learn.two_processes import (
+from learn.two_processes import (  # noqa: E402
     Recorded,
     help_with_canaries,
     joined,

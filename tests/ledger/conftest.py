@@ -55,7 +55,9 @@ def _spare_database(postgres_server: PostgresServer) -> str:
 
 @pytest.fixture
 def postgres_database(postgres_server: PostgresServer, _spare_database: str) -> str:
-    """The name of a database without tables, for tests that spoil those of a ledger; swept, as a new one is slow to make."""
+    """The name of a database without tables, for tests that spoil those of a ledger;
+    swept, as a new one is slow to make.
+    """
     postgres_server.run(f"ALTER DATABASE {_spare_database} RESET ALL")
     for statement in (
         f"DROP OWNED BY {LOCKED}", "DROP SCHEMA IF EXISTS sordino CASCADE", "DROP SCHEMA public CASCADE",

@@ -22,7 +22,10 @@ CALLS = ("open", "read", "write", "truncate", "sync", "delete", "size", "lock", 
 
 
 class Call(NamedTuple):
-    """A call of SQLite to its disk. `data` are the bytes written; `place` where, or the new size, or the size of a read."""
+    """A call of SQLite to its disk.
+
+    `data` are the bytes written; `place` where, or the new size, or the size of a read.
+    """
 
     kind: str
     path: str

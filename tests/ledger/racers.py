@@ -1,4 +1,5 @@
-"""Processes that race for a ledger: run as a script of its own, which forks before it has opened anything or has threads.
+"""Processes that race for a ledger: run as a script of its own, which forks before it has opened anything or has
+threads.
 
 Each racer waits at a gate of its own, which the master opens with the number of the round, and then puts one line on a
 board that all share.
@@ -139,7 +140,9 @@ def last_epsilon(dataset: Dataset, place: str | None, racers: int, rounds: int) 
 
 
 def mixed(dataset: Dataset, place: str | None, racers: int, rounds: int) -> dict[str, Any]:
-    """Everybody tries a size of their own: what was granted, and what was refused though it would fit even in the end."""
+    """Everybody tries a size of their own: what was granted,
+    and what was refused though it would fit even in the end.
+    """
     Ledger.open(dataset, place).close()
     sizes = random.Random(5)
     plan = [[Fraction(sizes.randrange(1, 60), 100) for _ in range(racers)] for _ in range(rounds)]

@@ -1,4 +1,6 @@
-"""Hands on a ledger that are not ours: bytes, rows and fields changed behind its back, and what the ledger makes of it."""
+"""Hands on a ledger that are not ours: bytes, rows and fields changed behind its back,
+and what the ledger makes of it.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def changes(content: bytes, step: int, *, both: bool) -> Iterator[tuple[str, int
 
 @contextmanager
 def edited(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection of somebody who knows SQLite: triggers are out of the way, and back in the end as if nothing had been."""
+    """A connection of somebody who knows SQLite: triggers are out of the way,
+    and back in the end as if nothing had been.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
     triggers = connection.execute(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"

@@ -1,4 +1,6 @@
-"""Whatever is wrong with the place of a ledger: nothing is granted, nothing overwritten, and the message says what to do."""
+"""Whatever is wrong with the place of a ledger: nothing is granted,
+nothing overwritten, and the message says what to do.
+"""
 
 from __future__ import annotations
 
@@ -346,7 +348,9 @@ def test_a_ledger_that_cannot_be_read_is_not_called_damaged(
 def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(
     used: Dataset, other: sqlite3.Connection
 ) -> None:
-    """With a write-ahead log a copy of the file alone would lack charges, so the ledger leaves that mode when it can."""
+    """With a write-ahead log a copy of the file alone would lack charges,
+    so the ledger leaves that mode when it can.
+    """
     assert other.execute("PRAGMA journal_mode = WAL").fetchall() == [("wal",)]
     other.execute("SELECT * FROM head").fetchall()
     assert isinstance(refusal(lambda: Ledger.open(used)), LedgerUnavailable)
@@ -547,7 +551,8 @@ def test_an_old_copy_put_back_is_refused_until_the_owner_accepts_it(used: Datase
 def test_an_old_copy_is_refused_whatever_it_is_called(
     way: str, used: Dataset, tmp_path: Path
 ) -> None:
-    # once a bug: notes were looked up by the path as it was written, and those on the same ledger elsewhere not compared
+    # once a bug: notes were looked up by the path as it was written, and those on the same ledger elsewhere not
+    # compared
     _old_copy(used)
     folder, place = at(used).parent, None
     match way:

@@ -1,4 +1,6 @@
-"""The clock decides nothing: whatever it says between two entries, a ledger does the same, and differs in its times only."""
+"""The clock decides nothing: whatever it says between two entries,
+a ledger does the same, and differs in its times only.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Operation:
-    """What the fault befalls, what comes before it, and whether there is a ledger before, or one that a kill left half."""
+    """What the fault befalls, what comes before it, and whether there is a ledger before,
+    or one that a kill left half.
+    """
 
     run: Callable[[Trial], None]
     before: tuple[Callable[[Trial], None], ...] = (Trial.open,)

@@ -239,7 +239,9 @@ def test_a_child_does_not_believe_an_old_copy_that_was_put_back(tmp_path: Path) 
 def test_a_ledger_of_other_bounds_is_recognised_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpointed: bool
 ) -> None:
-    """Begun when max_rows meant rows within a group: refused in words, until the owner puts the declaration in force."""
+    """Begun when max_rows meant rows within a group: refused in words,
+    until the owner puts the declaration in force.
+    """
     if checkpointed:
         monkeypatch.setattr(past, "EVERY", 4)
         monkeypatch.setattr(past, "_BY_ANALYST", 0)

@@ -210,7 +210,9 @@ class Outage:
     def record(
         self, run: Callable[[str, Record], None], files: Files, syncing: str = "synchronous = EXTRA"
     ) -> Record:
-        """Let something run from these files, and note its steps; `syncing` is run in place of the store's own pragma."""
+        """Let something run from these files, and note its steps;
+        `syncing` is run in place of the store's own pragma.
+        """
         record = Record(files)
         self._lay(files, {})
         disk = Disk(record.hook)
@@ -247,7 +249,9 @@ class Outage:
     def cut(
         self, record: Record, mode: Mode, seed: int, known: Client | None = None
     ) -> list[tuple[Files, Client]]:
-        """Cut the power after each beginning of a record, and judge; says what was on the disks, and known to clients."""
+        """Cut the power after each beginning of a record, and judge;
+        says what was on the disks, and known to clients.
+        """
         draw = random.Random(seed)
         platter = Platter(record.files)
         platter.client = Client() if known is None else known.copy()

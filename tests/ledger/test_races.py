@@ -144,7 +144,8 @@ STEPS += [(SqliteStore, name) for name in ("exists", "create", "head", "rows", "
 def test_another_process_may_come_in_at_every_step_of_opening(
     owner: Any, name: str, before: bool, made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # once a bug, before a note is read: a ledger that another made was "gone", and one that another charged "an older copy"
+    # once a bug, before a note is read: a ledger that another made was "gone", and one that another charged "an older
+    # copy"
     dataset = declare(tmp_path)
     if made:
         with Ledger.open(dataset) as first:

@@ -115,7 +115,9 @@ def pay(
 
 
 def fill(ledger: Ledger) -> None:
-    """An entry of every kind: answered, forfeited and open charges, sub-budgets given and taken back, another budget."""
+    """An entry of every kind: answered, forfeited and open charges,
+    sub-budgets given and taken back, another budget.
+    """
     pay(ledger, "first", "1/10", b"forty-two")
     ledger.forfeit(pay(ledger, "failed", "1/20"))
     ledger.allot("ana", Budget(Fraction(1, 2)))

@@ -148,7 +148,9 @@ def _note(death: Death, event: list[Any], client: Client) -> None:
 
 
 class _Points:
-    """Failpoints, counted as they are passed; at the one with the number given this process, or its server, is killed."""
+    """Failpoints, counted as they are passed; at the one with the number given this process,
+    or its server, is killed.
+    """
 
     def __init__(self, job: Job, tell: Tell) -> None:
         self._job, self._tell = job, tell

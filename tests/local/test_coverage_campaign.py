@@ -1,4 +1,5 @@
-"""Every interval of the local room covers its truth as often as it says: exactly within 1 %, and 2,000 collections agree.
+"""Every interval of the local room covers its truth as often as it says: exactly within 1 %, and 2,000 collections
+agree.
 
 A perfect interval leaves 95 % ± 1 % in one of 25 series of 2,000 collections, so that the exact coverage is the judge.
 """

@@ -1,4 +1,6 @@
-"""Many reports at once: the right law is accepted and one that is 5 % off is not, on fixed tapes; fast counting is right."""
+"""Many reports at once: the right law is accepted and one that is 5 % off is not,
+on fixed tapes; fast counting is right.
+"""
 
 from __future__ import annotations
 

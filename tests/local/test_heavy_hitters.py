@@ -268,8 +268,9 @@ def test_a_million_persons_over_four_billion_values(epsilon: int) -> None:
 
 
 def test_intervals_of_one_value_picked_from_many_alike_hold_for_the_population() -> None:
-    """With hardly any noise the candidate is the value that was drawn most often into the search: the draw that confirms
-    must not be thought to be the rest of it. Sixty values alike, of which one is a candidate."""
+    """With hardly any noise the candidate is the value that was drawn most often into the search: the draw that
+    confirms must not be thought to be the rest of it. Sixty values alike, of which one is a candidate.
+    """
     protocol = HeavyHitters.calibrated(epsilon=9, bits=6, persons=3000, most=1)
     people, runs, missed, listed = np.random.default_rng(2), 300, 0, 0
     with replay(Tape(6)):

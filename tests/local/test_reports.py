@@ -1,4 +1,6 @@
-"""Reports carry their protocol, also in files; mixing, damage and emptiness are refused, and nothing is half-counted."""
+"""Reports carry their protocol, also in files; mixing,
+damage and emptiness are refused, and nothing is half-counted.
+"""
 
 from __future__ import annotations
 

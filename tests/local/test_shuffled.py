@@ -322,7 +322,9 @@ def worst_count(n: int, odds: Fraction, ratio: Fraction) -> Fraction:
 
 
 def test_others_who_all_agree_are_not_the_worst_for_binary_responses() -> None:
-    """Three persons, truthful three times of four: which others are worst depends on epsilon, so no single law is exact."""
+    """Three persons, truthful three times of four: which others are worst depends on epsilon,
+    so no single law is exact.
+    """
 
     def delta(ones: int, epsilon: float) -> float:
         p, q = (np.array(side, float) for side in counts(3, 3.0, ones))
@@ -392,7 +394,9 @@ def test_many_binary_reports_are_near_the_worst_law_and_never_below_any(
 
 @pytest.mark.parametrize("n", [600, 10**4, 10**6, 10**9])
 def test_binary_reports_reveal_less_than_the_clones_say(n: int) -> None:
-    """By a fifth at odds 3: the noise of all reports hides a person, not only that of reports which ignore their truth."""
+    """By a fifth at odds 3: the noise of all reports hides a person,
+    not only that of reports which ignore their truth.
+    """
     binary, clones = (
         local.shuffled(local.Direct(3, 2), n),
         local.shuffled(local.Direct(3, 2).loss(), n),

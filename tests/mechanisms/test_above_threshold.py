@@ -1,4 +1,6 @@
-"""Above threshold: the exact law of the answers on neighbours, variants that are known to be wrong, one life for each."""
+"""Above threshold: the exact law of the answers on neighbours,
+variants that are known to be wrong, one life for each.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def at_least(k: Any, scale: float) -> Any:
 
 @dataclass(frozen=True)
 class Variant:
-    """The sparse vector technique with scales in steps; `stops` after `most` positive answers; may refresh the threshold."""
+    """The sparse vector technique with scales in steps;
+    `stops` after `most` positive answers; may refresh the threshold.
+    """
 
     threshold_scale: float
     question_scale: float

@@ -176,7 +176,8 @@ def random_parameters(n: int) -> list[tuple[float, float]]:
 def test_rounded_noise_on_counts_is_as_good_as_decided() -> None:
     """The figures of docs/decisions/0005: a little more error than geometric noise, for less of the Gaussian meter.
 
-    And what a geometric draw would be: rounded noise whose draws other than 0 are kept with probability 1/cosh(epsilon/2).
+    And what a geometric draw would be: rounded noise whose draws other than 0 are kept with probability
+    1/cosh(epsilon/2).
     """
     page = Path(__file__).parents[2] / "docs" / "decisions" / "0005-counts-have-rounded-noise.md"
     lines = [

@@ -55,7 +55,9 @@ def gaussian_tail(coefficients: tuple[float, ...], x: float) -> float:
 
 
 def rounded_pmf(family: Family, scale: float, reach_to: int) -> Floats:
-    """P[round(scale*Z) = k] for k = -reach_to..reach_to, from the two distribution functions as textbooks print them."""
+    """P[round(scale*Z) = k] for k = -reach_to..reach_to,
+    from the two distribution functions as textbooks print them.
+    """
     edges = (np.arange(-reach_to, reach_to + 2) - 0.5) / scale
     if family == "laplace":
         cdf = [math.exp(e) / 2 if e < 0 else 1 - math.exp(-e) / 2 for e in edges.tolist()]

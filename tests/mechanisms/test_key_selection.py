@@ -174,7 +174,9 @@ def test_the_published_set_is_private_for_every_person(
 
 
 def test_a_threshold_on_whole_persons_is_not_private_when_weights_are_spread_thin() -> None:
-    """Why pi must grow with every unit: the optimal rule on floor(weight/F) lets a thin person tip many keys at once."""
+    """Why pi must grow with every unit: the optimal rule on floor(weight/F) lets a
+    thin person tip many keys at once.
+    """
     linf = l1 = 4
     optimal = recursion(1.0, 0.05, 40)
     law = np.array([optimal[n // linf] for n in range(40 * linf)])

@@ -138,7 +138,9 @@ def test_every_pair_of_small_neighbours_is_within_the_loss(method: str, monotone
 
 
 def test_the_checks_have_teeth() -> None:
-    """A tenth more than allowed, permute-and-flip with the loss of bounded range, monotone noise for scores that are not."""
+    """A tenth more than allowed, permute-and-flip with the loss of bounded range,
+    monotone noise for scores that are not.
+    """
     one = Fraction(1)
     for method, loss in zip(METHODS, (so.LaplaceLoss(one), BoundedRangeLoss(one)), strict=True):
         assert worst_excess(method, False, loss, one * 11 / 10)[0] > 1e-3

@@ -156,7 +156,9 @@ def boundary_words(shape: Shape, scale: Fraction) -> list[int]:
 def test_what_floats_decide_is_what_balls_decide_for_every_continuation(
     shape: Shape, scale: Fraction
 ) -> None:
-    """All-zero and all-one continuations are the two ends of the word's interval, and the law is monotone in between."""
+    """All-zero and all-one continuations are the two ends of the word's interval,
+    and the law is monotone in between.
+    """
     noise = RoundedNoise(shape, scale)
     words = np.array(boundary_words(shape, scale), np.int64)
     out = np.empty(len(words), np.int64)

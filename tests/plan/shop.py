@@ -1,4 +1,6 @@
-"""A small shop for questions about several tables: persons by columns and through keys, other persons, rows, regions."""
+"""A small shop for questions about several tables: persons by columns and through keys,
+other persons, rows, regions.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def table(**columns: list[Any]) -> pa.Table:
 
 
 def shop() -> dict[str, dict[str, Any]]:
-    """Customers with orders, lines of orders and parts of lines; staff, other persons' tables, single events, regions."""
+    """Customers with orders, lines of orders and parts of lines; staff,
+    other persons' tables, single events, regions.
+    """
     return {
         "customers": {"source": table(id=[1, 2, 3]), "unit": "id", "persons": "customer", "columns": X, **BOUNDS},
         "orders": {

@@ -131,7 +131,9 @@ def test_sums_are_measured_in_their_own_unit() -> None:
 
 
 def test_different_values_that_do_not_count_are_measured() -> None:
-    """By hand: persons with 3, 5 and 100 values in one group; 6 in each of two, where groups or values in each are few."""
+    """By hand: persons with 3, 5 and 100 values in one group; 6 in each of two,
+    where groups or values in each are few.
+    """
     values = (
         [(1, "a", x) for x in (1, 1, 2, 3)]
         + [(2, "a", x) for x in (*range(5), 0)]

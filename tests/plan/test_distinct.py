@@ -108,7 +108,9 @@ def plans() -> dict[tuple[str, ...], tuple[so.Dataset, Plan]]:
 
 
 def replayed(plans: dict[tuple[str, ...], tuple[so.Dataset, Plan]], worlds: int) -> Iterator[str]:
-    """Every neighbour of some random tables that moves anything further than declared, or is moved by the order of rows."""
+    """Every neighbour of some random tables that moves anything further than declared,
+    or is moved by the order of rows.
+    """
     for seed in range(worlds):
         rng = random.Random(seed)
         rows = rows_of(rng, 6)
@@ -164,7 +166,9 @@ def test_the_bound_is_reached() -> None:
 
 
 def test_both_zeros_are_one_value_in_any_order() -> None:
-    """-0.0 equals 0.0 but is written otherwise: by its hash another value would be chosen, or not, as rows happen to lie."""
+    """-0.0 equals 0.0 but is written otherwise: by its hash another value would be chosen,
+    or not, as rows happen to lie.
+    """
 
     def chosen(value: float) -> str:
         return hashlib.md5(f"1|{value}".encode()).hexdigest()

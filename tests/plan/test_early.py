@@ -1,4 +1,6 @@
-"""Conditions and lookups stand early, and what is found stays the same: beside relations in the order they were asked in."""
+"""Conditions and lookups stand early, and what is found stays the same:
+beside relations in the order they were asked in.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def whole(most: int) -> dict[str, Any]:
 
 
 def chain(rng: random.Random) -> Dataset:
-    """Persons, their orders and lines, and public tables of which one leads to the next; keys and cells may be missing."""
+    """Persons, their orders and lines, and public tables of which one leads to the next;
+    keys and cells may be missing.
+    """
 
     def cells(count: int, most: int, missing: float = 0.2) -> pa.Array:
         drawn = [None if rng.random() < missing else rng.randint(-1, most) for _ in range(count)]

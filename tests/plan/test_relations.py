@@ -162,7 +162,9 @@ def test_a_table_does_not_call_its_own_id_the_person() -> None:
 
 
 def test_sums_within_a_person_are_of_whole_steps() -> None:
-    """Each of three fifths is nearest to none of the steps of a half, so that their sum is 0; in floats it would be 1/2."""
+    """Each of three fifths is nearest to none of the steps of a half,
+    so that their sum is 0; in floats it would be 1/2.
+    """
     rows = pa.table({"id": [1, 1, 1, 2], "y": [0.2, 0.2, 0.2, 0.8]})
     columns = {"y": {"type": "float", "min": 0, "max": 9, "step": 0.5}}
     dataset = Dataset(rows, unit="id", max_rows_per_group=5, columns=columns, budget={"epsilon": 1})

@@ -1,4 +1,6 @@
-"""rho of finite pairs, against the naive formula in balls of 200 bits: never below the truth, nor a millionth above it."""
+"""rho of finite pairs, against the naive formula in balls of 200 bits:
+never below the truth, nor a millionth above it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Losses by name that a plan may hold, each against an independent truth: enumeration, integration, or a closed form."""
+"""Losses by name that a plan may hold, each against an independent truth:
+enumeration, integration, or a closed form.
+"""
 
 from __future__ import annotations
 
@@ -319,7 +321,9 @@ def normal_mixture(parts: Sequence[tuple[float, float]], y: np.ndarray) -> np.nd
 
 
 def test_a_poisson_sample_cut_to_size() -> None:
-    """Every data set of up to four persons with values -1, 0 or 1, its truncated sums enumerated, its noise integrated."""
+    """Every data set of up to four persons with values -1, 0 or 1,
+    its truncated sums enumerated, its noise integrated.
+    """
     rate, most, y = F(3, 10), 2, np.linspace(-14, 14, 20001)
     loss = so.truncated_poisson(so.GaussianLoss(F(1)), rate, most, persons=4)
 
@@ -403,7 +407,9 @@ def test_a_mixture_of_three_is_integrated() -> None:
 
 
 def selected(law: Sequence[F], chances: Callable[[arb], arb]) -> list[arb]:
-    """The law of the largest of a random number of draws, by the generating function of that number; first that of none."""
+    """The law of the largest of a random number of draws,
+    by the generating function of that number; first that of none.
+    """
     with working(256):
         below = [chances(ball(sum(law[:i], F(0)))) for i in range(len(law) + 1)]
         return [below[0], *(b - a for a, b in pairwise(below))]

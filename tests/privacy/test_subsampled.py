@@ -73,7 +73,9 @@ def log_ratio(loss: SubsampledLoss, y: Fraction) -> arb:
 
 
 def place(loss: SubsampledLoss, value: Fraction) -> Fraction:
-    """A rational y very near the place where the loss passes `value`, by bisection; an end of the axis if it never does."""
+    """A rational y very near the place where the loss passes `value`,
+    by bisection; an end of the axis if it never does.
+    """
     low, high = Fraction(-200), Fraction(200)
     for _ in range(140):
         middle = (low + high) / 2
@@ -476,7 +478,9 @@ def exact_cell(
 
 @pytest.mark.parametrize("loss", LAWS, ids=repr)
 def test_float_cells_are_as_exact_as_promised(loss: SubsampledLoss) -> None:
-    """Within what the law promises of balls at any place, for cells of the narrowest allowed width and for wide ones."""
+    """Within what the law promises of balls at any place,
+    for cells of the narrowest allowed width and for wide ones.
+    """
     rng = np.random.default_rng(1)
     checked = 0
     for direction, law in enumerate(loss.laws()):

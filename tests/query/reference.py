@@ -1,4 +1,5 @@
-"""A naive evaluator of the query tree on one row, written from the documented meaning, sharing no code with the package.
+"""A naive evaluator of the query tree on one row, written from the documented meaning, sharing no code with the
+package.
 
 Whole numbers are Python ints, all others floats; NULL is None. `clean` reads a raw cell as its declared column says. It
 knows no types: a text stays a text where the date beside it is NULL, and whole numbers stay exact beyond 64 bits.
@@ -59,7 +60,9 @@ def clamp(x: Any, lower: Any, upper: Any) -> Any:
 
 
 def evaluate(expression: tree.Expression, row: Mapping[str, Cell]) -> Cell:
-    """The value of an expression on a row of cleaned cells, by column name (`table.name` for a column of a public table)."""
+    """The value of an expression on a row of cleaned cells,
+    by column name (`table.name` for a column of a public table).
+    """
     match expression:
         case tree.Column(name, table):
             return row[name if table is None else f"{table}.{name}"]

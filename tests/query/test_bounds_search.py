@@ -83,7 +83,9 @@ def test_mechanisms_depend_on_data_through_earlier_outputs_only(search: Search) 
 
 
 def test_the_counted_parts_are_all_there_is_once() -> None:
-    """The three numbers that get Laplace noise are a partition: their sum is the whole weight, and none is counted twice."""
+    """The three numbers that get Laplace noise are a partition:
+    their sum is the whole weight, and none is counted twice.
+    """
     seen: list[Any] = []
 
     def watcher(mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:

@@ -37,7 +37,9 @@ def grid(cells: int, first: int = 0) -> Grid:
 
 
 def vectors(partial: CentredMean, rows: int, cells: int) -> list[tuple[int, ...]]:
-    """What a person with up to so many rows can add: all numbers of rows with and without a value, and all sums of steps."""
+    """What a person with up to so many rows can add:
+    all numbers of rows with and without a value, and all sums of steps.
+    """
     sums = [
         (n, s, n + o)
         for n in range(rows + 1)

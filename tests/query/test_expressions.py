@@ -292,7 +292,9 @@ LIES = [
 
 @pytest.mark.parametrize(("name", "lie"), LIES)
 def test_quantised_holds_even_if_the_type_is_wrong(name: str, lie: Number) -> None:
-    """The last clamp does not trust interval arithmetic: raw cells, NaN and infinities included, with invented types."""
+    """The last clamp does not trust interval arithmetic: raw cells,
+    NaN and infinities included, with invented types.
+    """
     raw = Typed(lie, exp.column(name, quoted=True))
     bounds = [
         (Fraction(1), -3, 3),

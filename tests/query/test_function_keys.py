@@ -1,4 +1,6 @@
-"""The newer functions asked through a session: public keys, joined texts behind the gate's collation, and their sums."""
+"""The newer functions asked through a session: public keys,
+joined texts behind the gate's collation, and their sums.
+"""
 
 from __future__ import annotations
 

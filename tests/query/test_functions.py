@@ -1,4 +1,6 @@
-"""Every allow-listed function on nasty cells: it never fails, keeps its type, sees one row, and equals the reference."""
+"""Every allow-listed function on nasty cells: it never fails, keeps its type,
+sees one row, and equals the reference.
+"""
 
 from __future__ import annotations
 

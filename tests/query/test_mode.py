@@ -70,7 +70,9 @@ def test_nothing_weighs_nothing() -> None:
 
 
 def test_one_unit_of_weight_costs_the_rate_and_no_more() -> None:
-    """For all small weights and neighbours: log-probabilities move within an interval of the length rate * moved weight."""
+    """For all small weights and neighbours: log-probabilities move within an interval
+    of the length rate * moved weight.
+    """
     rate, worst = Fraction(1, 2), 0.0
     for w, v in itertools.product(itertools.product(range(3), repeat=3), repeat=2):
         apart = sum(abs(a - b) for a, b in zip(w, v, strict=True))

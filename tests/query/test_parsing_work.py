@@ -1,4 +1,7 @@
-"""How much work a text makes, in nodes of the parser: linear in its words, whatever they are. Time itself is not tested."""
+"""How much work a text makes, in nodes of the parser: linear in its words, whatever they are.
+
+Time itself is not tested.
+"""
 
 from __future__ import annotations
 

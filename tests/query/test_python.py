@@ -248,7 +248,7 @@ class TestQuestion:
                 doubled = doubled & doubled
             assert (
                 f"{LARGEST}"
-                in refused(lambda: Question("t").where(doubled).agg(n=count()).query).rule
+                in refused(lambda: Question("t").where(doubled).agg(n=count()).query).rule  # noqa: B023
             )
         twice = col("a")
         for _ in range(20):

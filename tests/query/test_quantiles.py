@@ -317,7 +317,9 @@ def test_widenings_hold_those_before_and_end_with_the_whole_grid() -> None:
 
 @pytest.mark.parametrize("level", LEVELS, ids=str)
 def test_every_table_is_covered_and_slack_is_not_wasted(level: Fraction) -> None:
-    """Theorem 5 by enumeration: the exact probability to miss a quantile, for all small tables and some lopsided ones."""
+    """Theorem 5 by enumeration: the exact probability to miss a quantile,
+    for all small tables and some lopsided ones.
+    """
     confidence, worst = Fraction(9, 10), 0.0
     lopsided = [
         (9, 0, 0, 0, 0),
@@ -656,7 +658,9 @@ FAMILY = tuple(Fraction(i, 100) for i in (5, 25, 50, 75, 90, 99))
 def family(
     rows: int, epsilons: tuple[Fraction, ...], trials: int, seed: int
 ) -> tuple[list[float], list[float]]:
-    """Coverage, and half-width over 95 % error (of some steps), for all shapes and levels, and persons of 1 or 10 rows."""
+    """Coverage, and half-width over 95 % error (of some steps),
+    for all shapes and levels, and persons of 1 or 10 rows.
+    """
     coverage, ratios = [], []
     for name in MADE_UP:
         positions, values = made_up(name, rows, np.random.default_rng([seed, rows]))
@@ -744,7 +748,9 @@ def test_where_one_cell_holds_all_the_interval_is_that_cell() -> None:
 
 
 def test_ties_are_divided_so_that_levels_around_them_are_right() -> None:
-    """30 % below, 50 % on one cell, 20 % above: quartiles and their neighbours come out exactly when there is no noise."""
+    """30 % below, 50 % on one cell, 20 % above: quartiles and their neighbours come
+    out exactly when there is no noise.
+    """
     cells, weights = np.array([10, 20, 30, 40]), np.array([150, 150, 500, 200])
     levels = tuple(Fraction(i, 100) for i in (10, 20, 29, 31, 50, 79, 81, 95))
     for seed in range(5):
@@ -805,7 +811,9 @@ def test_python_integers_give_the_same_answers_as_int64(count: int) -> None:
 
 
 def test_the_error_is_that_of_the_theory() -> None:
-    """100,000 gamma amounts to the cent, ten rows a person, epsilon 1: about 14 ranks, 0.0225 in value on even ground."""
+    """100,000 gamma amounts to the cent, ten rows a person, epsilon 1:
+    about 14 ranks, 0.0225 in value on even ground.
+    """
     rng = np.random.default_rng(12)
     amounts = np.round(np.clip(rng.gamma(2, 50, 100_000), 0, 1000) * 100).astype(np.int64)
     cells, counts = np.unique(amounts, return_counts=True)

@@ -1,4 +1,6 @@
-"""One aggregate, one file: what is registered once is found in SQL, in Python, in texts, in the docs, and is answered."""
+"""One aggregate, one file: what is registered once is found in SQL,
+in Python, in texts, in the docs, and is answered.
+"""
 
 from __future__ import annotations
 

@@ -872,7 +872,9 @@ def _nested(rng: random.Random, count: int) -> float:
 
 
 def _spent(text: str) -> float:
-    """The processor's time for one text: the least of three if the first is long, since others may have been waited for."""
+    """The processor's time for one text: the least of three if the first is long,
+    since others may have been waited for.
+    """
     least = math.inf
     for _ in range(3):
         start = time.process_time()

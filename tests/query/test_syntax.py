@@ -1,4 +1,6 @@
-"""The table of supported syntax is true: both columns ask the same, docs/sql.md shows it, no allowed name is missing."""
+"""The table of supported syntax is true: both columns ask the same,
+docs/sql.md shows it, no allowed name is missing.
+"""
 
 from __future__ import annotations
 

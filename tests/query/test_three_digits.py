@@ -1,4 +1,6 @@
-"""Numbers in three digits: codes keep the order, numbers come back, and SQL agrees with Python on whatever a cell holds."""
+"""Numbers in three digits: codes keep the order, numbers come back,
+and SQL agrees with Python on whatever a cell holds.
+"""
 
 from __future__ import annotations
 

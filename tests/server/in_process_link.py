@@ -1,4 +1,6 @@
-"""A Link over a Session in the same process, for tests of the web process: slots and ticks as an engine process has them."""
+"""A Link over a Session in the same process, for tests of the web process:
+slots and ticks as an engine process has them.
+"""
 
 from __future__ import annotations
 

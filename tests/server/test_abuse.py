@@ -118,7 +118,9 @@ def test_canaries_show_nowhere(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """All that web sends about a table of canaries, and the files that it writes: answered questions, failures, pages."""
+    """All that web sends about a table of canaries, and the files that it writes:
+    answered questions, failures, pages.
+    """
     caplog.set_level(logging.DEBUG)
     seen: list[str] = []
     with httpx.Client(base_url=there.address) as http:

@@ -89,7 +89,9 @@ def test_the_tools_by_a_real_client(there: Live) -> None:
 
 
 def test_an_adaptive_attack_stops_at_the_budget(there: Live) -> None:
-    """An agent that halves a set of ages again and again, each question by the answer before it, until it is refused."""
+    """An agent that halves a set of ages again and again,
+    each question by the answer before it, until it is refused.
+    """
     spent_before = there.link.session.ledger.meter("agent").remaining.pure
     assert spent_before is not None
     answers, refusals = [], []

@@ -1,4 +1,6 @@
-"""`sordino serve` as people start it: a token once, questions by curl, client and agents; processes end and come back."""
+"""`sordino serve` as people start it: a token once, questions by curl,
+client and agents; processes end and come back.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Four attacks on the time of an answer: two tables that differ in one row, the same question, and a stopwatch.
 
-The attacker asks both tables and tells them apart by when answers are shown. 0.5 is a guess. `naive` answers as soon as it
-can; `served_times` is the engine process behind its link; `campaign` is all of `sordino serve`, over HTTP.
+The attacker asks both tables and tells them apart by when answers are shown. 0.5 is a guess. `naive` answers as soon
+as it can; `served_times` is the engine process behind its link; `campaign` is all of `sordino serve`, over HTTP.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def naive(
 ) -> float:
     """The area under the curve of an endpoint that answers as soon as it can.
 
-    It has DuckDB as it comes, with all optimizers. Its time is that of the processor, which is what the clock shows on a
-    machine that does nothing else.
+    It has DuckDB as it comes, with all optimizers. Its time is that of the processor, which is what the clock shows on
+    a machine that does nothing else.
     """
     settings = tuple(
         each for each in duckdb_engine._SETTINGS if not each.startswith("disabled_optimizers")
@@ -137,7 +137,9 @@ def _naive(
 
 
 _DRAWS = random.Random(0)
-"""Which table comes first, and at which phase of the clock: anew for each pair, so that nothing beside it is in step."""
+"""Which table comes first, and at which phase of the clock: anew for each pair,
+so that nothing beside it is in step.
+"""
 
 
 async def _time(
@@ -163,7 +165,8 @@ def served_times(
     answer_time: float,
     tries: int = 1,
 ) -> tuple[float, float, float]:
-    """The areas under the curves of a served dataset, by the wait and by how late answers are; and the 99 % of the latter.
+    """The areas under the curves of a served dataset, by the wait and by how late answers are; and the 99 % of the
+    latter.
 
     `attack` is the planted row (None: a control, in which the tables are equal).
     """
@@ -198,7 +201,8 @@ def served_times(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer came.
+    """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer
+    came.
 
     `late` are the median of the latter and its 99 %, in seconds; `seen` is the least delay of one table that the second
     area would show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.

@@ -1,4 +1,6 @@
-"""The slow and obvious versions that claims are checked with: all small distributions, all events, integrals in balls."""
+"""The slow and obvious versions that claims are checked with:
+all small distributions, all events, integrals in balls.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ def test_distance_counts_the_rows_that_only_one_database_has() -> None:
 
 
 def test_one_changed_entry_is_at_distance_two() -> None:
-    """A changed row counts once as gone and once as new, so distance is not the number of changed rows. Notes: Lecture 2."""
+    """A changed row counts once as gone and once as new, so distance is not the number of changed rows.
+
+    Notes: Lecture 2.
+    """
     for database in DATABASES:
         for other in Neighbors.REPLACE.around(database, KINDS):
             assert sum(a != b for a, b in zip(database, other, strict=True)) == 1
@@ -87,7 +90,10 @@ def test_adding_or_deleting_one_row_makes_every_neighbour() -> None:
 
 
 def test_any_two_databases_are_joined_by_a_chain_of_neighbours() -> None:
-    """As many steps between neighbours as the L1 distance, and no fewer. Notes: Lecture 2, the deterministic argument."""
+    """As many steps between neighbours as the L1 distance, and no fewer.
+
+    Notes: Lecture 2, the deterministic argument.
+    """
     for start in HISTOGRAMS:
         steps = {start: 0}
         frontier = [start]

@@ -1,4 +1,6 @@
-"""What differential privacy says: its forms, what epsilon and delta mean, and what follows from the definition alone."""
+"""What differential privacy says: its forms, what epsilon and delta mean,
+and what follows from the definition alone.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,10 @@ def test_pure_privacy_is_decided_as_all_events_in_both_orders_decide_it() -> Non
 
 
 def test_approximate_privacy_is_the_worst_event() -> None:
-    """The smallest delta is the largest P(E) - e^epsilon Q(E) over all events and both orders. Notes: Lecture 2, Def. 4."""
+    """The smallest delta is the largest P(E) - e^epsilon Q(E) over all events and both orders.
+
+    Notes: Lecture 2, Def. 4.
+    """
     with working(256):
         for p, q in pairs((3, 4), (4, 2)):
             for epsilon in EPSILONS:
@@ -119,7 +124,10 @@ def test_small_chance_of_a_large_loss_gives_approximate_privacy() -> None:
 
 
 def test_both_orders_are_needed_for_a_loss_tail_to_give_privacy() -> None:
-    """A loss that is never above epsilon in one order alone promises nothing in the other. Notes: Lecture 3, Claim 1.2."""
+    """A loss that is never above epsilon in one order alone promises nothing in the other.
+
+    Notes: Lecture 3, Claim 1.2.
+    """
     p, q = (ONE, Fraction(0)), (Fraction(1, 2), Fraction(1, 2))
     assert loss_tail(p, q, ONE) == 0
     assert loss_tail(q, p, ONE) == Fraction(1, 2)
@@ -138,7 +146,10 @@ def test_gaussian_loss_tail_bounds_its_delta_strictly(mu: str) -> None:
 
 
 def test_approximate_privacy_does_not_bound_the_loss_tail() -> None:
-    """The converse fails: a coin has loss above 1/2 three times in four, yet delta(1/2) is below 0.34. Notes: Lecture 3."""
+    """The converse fails: a coin has loss above 1/2 three times in four, yet delta(1/2) is below 0.34.
+
+    Notes: Lecture 3.
+    """
     epsilon = Fraction(1, 2)
     assert loss_tail(COIN, SWAPPED, epsilon) == Fraction(3, 4)
     assert verify_approximate(COIN, SWAPPED, epsilon, Fraction(34, 100))
@@ -156,7 +167,10 @@ def test_delta_forgives_a_blip() -> None:
 
 
 def test_delta_must_cover_what_only_one_side_can_output() -> None:
-    """If an outcome of chance c is impossible for a neighbour, no epsilon works with delta < c. Notes: Lecture 2, Fig. 1."""
+    """If an outcome of chance c is impossible for a neighbour, no epsilon works with delta < c.
+
+    Notes: Lecture 2, Fig. 1.
+    """
     c = Fraction(1, 128)
     loss = FiniteLoss((1 - c, c), (ONE, Fraction(0)))
     assert loss.maximum() == math.inf
@@ -168,14 +182,20 @@ def test_delta_must_cover_what_only_one_side_can_output() -> None:
 
 
 def test_epsilon_zero_means_identical_outputs() -> None:
-    """Perfect privacy is the same distribution for every neighbour, and nothing else is. Notes: Lecture 2, on epsilon."""
+    """Perfect privacy is the same distribution for every neighbour, and nothing else is.
+
+    Notes: Lecture 2, on epsilon.
+    """
     for p, q in pairs((3, 5), (4, 3)):
         assert bool(verify_pure(p, q, 0)) == (p == q)
         assert (multiplicative_distance(p, q) == 0) == (p == q)
 
 
 def test_epsilon_infinity_means_no_privacy() -> None:
-    """Outputs that never coincide satisfy no finite epsilon, and every pair satisfies the infinite one. Notes: Lecture 2."""
+    """Outputs that never coincide satisfy no finite epsilon, and every pair satisfies the infinite one.
+
+    Notes: Lecture 2.
+    """
     for p, q in pairs((3, 4)):
         assert multiplicative_distance(p, q) <= math.inf
         if not any(a and b for a, b in zip(p, q, strict=True)):
@@ -185,7 +205,10 @@ def test_epsilon_infinity_means_no_privacy() -> None:
 
 
 def test_deterministic_algorithm_is_private_only_if_it_is_constant() -> None:
-    """Of all 64 functions of databases of up to 2 rows, the 2 constant ones are private. Notes: Lecture 2, randomization."""
+    """Of all 64 functions of databases of up to 2 rows, the 2 constant ones are private.
+
+    Notes: Lecture 2, randomization.
+    """
     databases = sorted({histogram(d, "ab") for n in range(3) for d in product("ab", repeat=n)})
     related = [
         (i, j)
@@ -207,7 +230,10 @@ def test_deterministic_algorithm_is_private_only_if_it_is_constant() -> None:
 
 
 def test_e_to_the_epsilon_is_about_one_plus_epsilon() -> None:
-    """1 + e + e^2/2 < exp(e) < 1 + e + e^2 for 0 < e <= 1; the upper bound ends before e = 2. Notes: Lectures 2 and 5."""
+    """1 + e + e^2/2 < exp(e) < 1 + e + e^2 for 0 < e <= 1; the upper bound ends before e = 2.
+
+    Notes: Lectures 2 and 5.
+    """
     with working(512):
         for e in (Fraction(1, 2**80), Fraction(1, 10**6), Fraction(1, 10), Fraction(1, 2), ONE):
             assert ball(e + e * e / 2) < ball(e).expm1() < ball(e + e * e)
@@ -235,7 +261,10 @@ def test_noise_fitted_to_the_database_at_hand_is_not_private() -> None:
 
 
 def test_losses_along_a_chain_of_neighbours_add_up() -> None:
-    """The factors between neighbours multiply along a chain, so k steps cost k epsilon. Notes: Lecture 2, worst case."""
+    """The factors between neighbours multiply along a chain, so k steps cost k epsilon.
+
+    Notes: Lecture 2, worst case.
+    """
     small = laws(3, 4)
     factor = {(p, q): factor_between(p, q) for p, q in product(small, repeat=2)}
     for p, q, r in product(small, repeat=3):
@@ -305,7 +334,10 @@ def test_randomized_post_processing_is_harmless_too() -> None:
 
 
 def test_a_small_delta_makes_many_releases_cheaper_than_their_sum() -> None:
-    """100 coins of epsilon 1/10 cost 10 in all, but below 4.3 at delta 1e-4; delta 0 has no discount. Notes: Lecture 3."""
+    """100 coins of epsilon 1/10 cost 10 in all, but below 4.3 at delta 1e-4; delta 0 has no discount.
+
+    Notes: Lecture 3.
+    """
     k = 100
     coin = RandomizedResponse.calibrated(epsilon=Fraction(1, 10))
     t = coin.truth

@@ -1,4 +1,6 @@
-"""The Gaussian mechanism: the notes' proof line by line, the range of its formula, and where the formula really ends."""
+"""The Gaussian mechanism: the notes' proof line by line, the range of its formula,
+and where the formula really ends.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def classic_shift(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fractio
 
 
 def test_tail_bound_holds_and_is_asymptotically_sharp() -> None:
-    """P[|Z| > t] <= 2/(t sqrt(2 pi)) e^(-t^2/2); at t = 20 one per cent less would fail. Notes: Lecture 3, Lemma 4.1."""
+    """P[|Z| > t] <= 2/(t sqrt(2 pi)) e^(-t^2/2); at t = 20 one per cent less would fail.
+
+    Notes: Lecture 3, Lemma 4.1.
+    """
     with working(512):
         for t in (
             Fraction(x)
@@ -129,7 +134,10 @@ def test_bound_is_within_epsilon_exactly_for_small_outputs() -> None:
 
 
 def test_threshold_in_sigmas_is_the_stated_one() -> None:
-    """e s/D - D/(2 s) = sqrt(2 log(2/d)) - e/(2 sqrt(2 log(2/d))) for the notes' s. Notes: Lecture 3, proof of Claim 4.2."""
+    """e s/D - D/(2 s) = sqrt(2 log(2/d)) - e/(2 sqrt(2 log(2/d))) for the notes' s.
+
+    Notes: Lecture 3, proof of Claim 4.2.
+    """
     with working(256):
         for epsilon, delta, most in product(EPSILONS, DELTAS, (ONE, Fraction(7, 3))):
             sigma = (2 * ball(most) ** 2 * log_two_over(delta) / ball(epsilon) ** 2).sqrt()
@@ -192,7 +200,10 @@ def test_classic_formula_is_private_on_the_whole_range(delta: Fraction) -> None:
 
 
 def test_classic_formula_adds_more_noise_than_is_needed() -> None:
-    """The least private sigma is smaller everywhere on the range, and a hair less is not private. Notes: Lecture 3, 4.2."""
+    """The least private sigma is smaller everywhere on the range, and a hair less is not private.
+
+    Notes: Lecture 3, 4.2.
+    """
     for epsilon, delta in product(EPSILONS[1:], DELTAS):
         exact, classic = (
             Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method=m)
@@ -207,7 +218,10 @@ def test_classic_formula_adds_more_noise_than_is_needed() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0001, 1e-5), (10, 1e-5), (0.5, 0.51), (1, 0.9)])
 def test_classic_formula_is_refused_outside_its_range(epsilon: float, delta: float) -> None:
-    """Neither epsilon > 1 nor delta > 1/2 is covered by the proof; the exact method covers both. Notes: Lecture 3, 4.2."""
+    """Neither epsilon > 1 nor delta > 1/2 is covered by the proof; the exact method covers both.
+
+    Notes: Lecture 3, 4.2.
+    """
     with pytest.raises(InvalidInput, match="the classic proof ends"):
         Gaussian.calibrated(sensitivity=1, epsilon=epsilon, delta=delta, method="classic")
     assert (
@@ -228,7 +242,10 @@ def test_ends_of_the_stated_range_need_infinite_noise(epsilon: float, delta: flo
 
 
 def test_classic_formula_fails_from_epsilon_9_39_on_at_delta_one_in_100_000() -> None:
-    """The restriction to small epsilon is needed: at delta 1e-5 the formula fails from 9.39... on. Notes: Lecture 3, 4.2."""
+    """The restriction to small epsilon is needed: at delta 1e-5 the formula fails from 9.39... on.
+
+    Notes: Lecture 3, 4.2.
+    """
     delta = Fraction(1, 10**5)
 
     def private(epsilon: Fraction) -> bool:
@@ -256,7 +273,10 @@ def test_gaussian_delta_falls_with_more_noise(mu: str) -> None:
 
 
 def test_loss_of_a_vector_depends_on_its_l2_length_only() -> None:
-    """Independent losses of shifts a and b add to the loss of shift sqrt(a^2 + b^2). Notes: Lecture 3, high dimensions."""
+    """Independent losses of shifts a and b add to the loss of shift sqrt(a^2 + b^2).
+
+    Notes: Lecture 3, high dimensions.
+    """
     first, second, both = (
         GaussianLoss(Fraction(3, 4)),
         GaussianLoss(ONE),
@@ -296,7 +316,10 @@ def test_gaussian_beats_laplace_in_high_dimensions() -> None:
 def test_released_integers_never_cost_more_than_the_continuous_noise(
     scale: str, shift: int
 ) -> None:
-    """Rounding is post-processing: the hockey stick of the released pmfs is at most delta. Notes: Lecture 3, Claim 4.2."""
+    """Rounding is post-processing: the hockey stick of the released pmfs is at most delta.
+
+    Notes: Lecture 3, Claim 4.2.
+    """
     noise = RoundedNoise(NORMAL, Fraction(scale))
     loss = Gaussian(Fraction(scale)).loss(shift)
     reach = range(-int(12 * noise.scale) - 12, int(12 * noise.scale) + 12 + shift)

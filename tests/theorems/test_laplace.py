@@ -60,7 +60,10 @@ def test_difference_of_distances_is_at_most_the_distance_of_the_centres() -> Non
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_vector_noise_is_private_for_the_l1_distance(dimension: int) -> None:
-    """With Laplace(b) on each coordinate, the largest log ratio is the L1 distance over b. Notes: Lecture 5, Theorem."""
+    """With Laplace(b) on each coordinate, the largest log ratio is the L1 distance over b.
+
+    Notes: Lecture 5, Theorem.
+    """
     scale, points = Fraction(3, 2), [Fraction(n) for n in (-4, -1, 0, 2, 3, 5)]
     for centre in product((Fraction(-1), Fraction(0), Fraction(3)), repeat=dimension):
         logs = (
@@ -77,7 +80,10 @@ def test_vector_noise_is_private_for_the_l1_distance(dimension: int) -> None:
 
 
 def test_noise_fitted_to_the_l2_distance_is_not_private() -> None:
-    """Four coordinates that move by 1 are 2 apart in L2 and 4 in L1: scale 2/epsilon gives 2 epsilon. Notes: Lecture 2."""
+    """Four coordinates that move by 1 are 2 apart in L2 and 4 in L1: scale 2/epsilon gives 2 epsilon.
+
+    Notes: Lecture 2.
+    """
 
     def four(rows: tuple[int, ...]) -> list[int]:
         return [sum(rows)] * 4
@@ -99,7 +105,10 @@ def test_noise_fitted_to_the_l2_distance_is_not_private() -> None:
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("shift", [1, 2, 5, 17])
 def test_released_integers_are_as_private_as_the_density(scale: Fraction, shift: int) -> None:
-    """P[0 + noise = k] <= e^(s/b) P[s + noise = k] for every k, equal just where k <= -1. Notes: Lecture 2, Theorem 8."""
+    """P[0 + noise = k] <= e^(s/b) P[s + noise = k] for every k, equal just where k <= -1.
+
+    Notes: Lecture 2, Theorem 8.
+    """
     noise = RoundedNoise(LAPLACE, scale)
     with working(512):
         factor = ball(shift / scale).exp()
@@ -136,7 +145,10 @@ def test_released_vectors_are_private_for_the_l1_distance(
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_mean_magnitude_of_the_noise_is_its_scale(scale: Fraction) -> None:
-    """E|Z| = b: the integral of |z| times the density, with what lies beyond T in closed form. Notes: Lecture 5, Facts."""
+    """E|Z| = b: the integral of |z| times the density, with what lies beyond T in closed form.
+
+    Notes: Lecture 5, Facts.
+    """
     with working(192):
         b, far = ball(scale), 60 * ball(scale)
         inside = 2 * integral(lambda z: z * laplace_density(z, acb(b), right=True), [arb(0), far])
@@ -164,7 +176,10 @@ def test_mean_magnitude_of_the_released_integer_is_just_below_the_scale(scale: F
 def test_laplace_mechanism_is_private(
     sensitivity: float | Fraction, epsilon: float | Fraction
 ) -> None:
-    """Noise of scale sensitivity/epsilon is epsilon-DP, and any less noise is not. Notes: Lectures 2, 5, 3 (Claim 3.1)."""
+    """Noise of scale sensitivity/epsilon is epsilon-DP, and any less noise is not.
+
+    Notes: Lectures 2, 5, 3 (Claim 3.1).
+    """
     mechanism = Laplace.calibrated(sensitivity=sensitivity, epsilon=epsilon)
     assert mechanism.loss(sensitivity).shift <= min(Fraction(epsilon), Fraction(str(epsilon)))
     less = Laplace(scale=mechanism.scale * Fraction(10**6 - 1, 10**6))
@@ -175,7 +190,10 @@ def test_laplace_mechanism_is_private(
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(2)])
 def test_noisy_mean_of_a_statistical_query_is_private(m: int, epsilon: Fraction) -> None:
-    """The mean of phi over m rows plus Lap(1/(m epsilon)) is epsilon-DP on all neighbours. Notes: Lecture 12, Claim 0.5."""
+    """The mean of phi over m rows plus Lap(1/(m epsilon)) is epsilon-DP on all neighbours.
+
+    Notes: Lecture 12, Claim 0.5.
+    """
     phi = (Fraction(0), Fraction(1, 2), Fraction(1))
     step = Fraction(1, 2 * m)
     mechanism = Laplace(scale=1 / (m * epsilon), step=step)
@@ -206,7 +224,10 @@ def test_smaller_scale_is_pointier_and_larger_scale_is_flatter() -> None:
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_changing_the_value_translates_the_curve(scale: Fraction) -> None:
-    """The output law on a neighbour is the same law, moved by the change of f. Notes: Recitation, Laplace distribution."""
+    """The output law on a neighbour is the same law, moved by the change of f.
+
+    Notes: Recitation, Laplace distribution.
+    """
     mechanism = Laplace(scale)
     for move in (-3, 1, 10**12):
         assert [mechanism.pmf(k + move, value=move) for k in range(-20, 21)] == [

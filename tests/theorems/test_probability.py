@@ -1,4 +1,6 @@
-"""Basic probability: two coin tosses in full, and the laws of the mechanisms as examples of discrete and continuous ones."""
+"""Basic probability: two coin tosses in full, and the laws of the mechanisms as examples
+of discrete and continuous ones.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,10 @@ def test_answers_at_pure_chance_are_uniform(categories: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
 def test_magnitude_of_a_continuous_uniform_has_the_noise_law(shape: Shape) -> None:
-    """If U is uniform on (0, 1] then P[U < u] = u, and the sampler's map of U has the tail of |Z|. Notes: Recitation."""
+    """If U is uniform on (0, 1] then P[U < u] = u, and the sampler's map of U has the tail of |Z|.
+
+    Notes: Recitation.
+    """
     with working(256):
         for u in (Fraction(1, 10**30), Fraction(1, 7), Fraction(1, 2), Fraction(999, 1000)):
             assert agree(2 * shape.tail(shape.magnitude_ball(ball(u))), ball(u))
@@ -161,7 +166,10 @@ def test_mass_of_a_released_integer_is_the_integral_of_the_density_over_its_cell
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
 def test_a_single_value_of_a_continuous_variable_has_probability_zero(shape: Shape) -> None:
-    """P[a - h < Z <= a + h] falls to 0 with h, by its density at a; a released integer keeps its mass. Notes: Recitation."""
+    """P[a - h < Z <= a + h] falls to 0 with h, by its density at a; a released integer keeps its mass.
+
+    Notes: Recitation.
+    """
     a = Fraction(1, 3)
     with working(512):
         masses = [

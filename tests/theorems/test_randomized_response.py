@@ -104,7 +104,10 @@ def test_variance_of_the_estimate_is_three_over_four_n(n: int) -> None:
 
 @pytest.mark.parametrize("response", RESPONSES, ids=repr)
 def test_any_response_has_epsilon_log_of_truth_over_other(response: RandomizedResponse) -> None:
-    """Truth t over k categories is ln(t(k - 1)/(1 - t))-DP, tightly. Notes: Lecture 5, the homework's generalisation."""
+    """Truth t over k categories is ln(t(k - 1)/(1 - t))-DP, tightly.
+
+    Notes: Lecture 5, the homework's generalisation.
+    """
     k, t = response.categories, response.truth
     ratios = {response.pmf(y, a) / response.pmf(y, b) for y, a, b in product(range(k), repeat=3)}
     assert max(ratios) == t * (k - 1) / (1 - t)
@@ -146,7 +149,10 @@ def test_estimate_of_any_response_is_unbiased(response: RandomizedResponse) -> N
 def test_variance_of_any_estimate_is_the_mean_of_the_answers_variances(
     response: RandomizedResponse,
 ) -> None:
-    """It is a^2/n times the average of q(1 - q) over people, q their chance of that answer. Notes: Lecture 5, homework."""
+    """It is a^2/n times the average of q(1 - q) over people, q their chance of that answer.
+
+    Notes: Lecture 5, homework.
+    """
     a, _ = response.coefficients
     for truths in product(range(response.categories), repeat=3):
         chances = [response.pmf(0, x) for x in truths]
@@ -166,7 +172,10 @@ def test_estimate_is_the_stated_line_of_the_shares(response: RandomizedResponse)
 @pytest.mark.parametrize("categories", [2, 3, 100])
 @pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1", "5", "40"])
 def test_calibrated_response_spends_epsilon_and_no_more(categories: int, epsilon: str) -> None:
-    """The most truthful epsilon-DP response has truth e^e/(e^e + k - 1), up to rounding down. Notes: Lecture 5, homework."""
+    """The most truthful epsilon-DP response has truth e^e/(e^e + k - 1), up to rounding down.
+
+    Notes: Lecture 5, homework.
+    """
     e = Fraction(epsilon)
     response = RandomizedResponse.calibrated(epsilon=e, categories=categories)
     with working(512):

@@ -73,7 +73,10 @@ def test_statistical_query_moves_by_one_over_m(values: tuple[Any, ...], m: int) 
 def test_global_sensitivity_is_the_largest_change_between_neighbours(
     f: Callable[[tuple[Any, ...]], Any],
 ) -> None:
-    """It is the maximum of |f(x) - f(x')|_1 over neighbours, and some pair reaches it. Notes: Lecture 2, Definition 5."""
+    """It is the maximum of |f(x) - f(x')|_1 over neighbours, and some pair reaches it.
+
+    Notes: Lecture 2, Definition 5.
+    """
 
     def distance(x: tuple[Any, ...], y: tuple[Any, ...]) -> int:
         a, b = (v if isinstance(v, tuple) else (v,) for v in (f(x), f(y)))
@@ -91,7 +94,10 @@ def test_global_sensitivity_is_the_largest_change_between_neighbours(
 
 
 def test_sensitivity_in_l2_is_between_that_in_linf_and_that_in_l1() -> None:
-    """The definition carries over to vectors by a norm: here 1, sqrt 2 and 2 for one function. Notes: Lecture 3, 2.1."""
+    """The definition carries over to vectors by a norm: here 1, sqrt 2 and 2 for one function.
+
+    Notes: Lecture 3, 2.1.
+    """
     found = {
         norm: global_sensitivity(
             ages, universe=GROUPS, size=3, neighbors="replace", norm=norm
@@ -105,7 +111,10 @@ def test_sensitivity_in_l2_is_between_that_in_linf_and_that_in_l1() -> None:
 
 
 def test_all_one_vector_has_l1_sensitivity_d_but_l2_sensitivity_root_d() -> None:
-    """Why high dimensions favour L2: each person moves d coordinates by 1. Notes: Lecture 3, benefits of the Gaussian."""
+    """Why high dimensions favour L2: each person moves d coordinates by 1.
+
+    Notes: Lecture 3, benefits of the Gaussian.
+    """
     for root in (1, 2, 3):
         d = root * root
 

@@ -83,7 +83,10 @@ def test_multiplicative_distance_is_the_largest_log_ratio_of_an_event() -> None:
 
 
 def test_one_order_alone_is_not_symmetric() -> None:
-    """The ratio P/Q may be bounded while Q/P is not, so the absolute value matters. Notes: Lecture 12, Definition 0.3."""
+    """The ratio P/Q may be bounded while Q/P is not, so the absolute value matters.
+
+    Notes: Lecture 12, Definition 0.3.
+    """
     p, q = (Fraction(1), Fraction(0)), (Fraction(1, 2), Fraction(1, 2))
     assert not any(exceeds(chance(p, e), chance(q, e), Fraction(7, 10)) for e in events(2))
     assert multiplicative_distance(p, q) == math.inf
@@ -108,7 +111,10 @@ def test_privacy_implies_total_variation_stability() -> None:
 
 
 def test_tanh_is_the_tight_bound_and_a_coin_attains_it() -> None:
-    """d_TV <= (e^d - 1)/(e^d + 1) = tanh(d/2), with equality for binary answers. Notes: Lecture 12, Claim 0.6, sharpened."""
+    """d_TV <= (e^d - 1)/(e^d + 1) = tanh(d/2), with equality for binary answers.
+
+    Notes: Lecture 12, Claim 0.6, sharpened.
+    """
     for p, q in pairs((3, 6), (4, 4)):
         factor = factor_between(p, q)
         if isinstance(factor, Fraction):
@@ -123,7 +129,10 @@ def test_tanh_is_the_tight_bound_and_a_coin_attains_it() -> None:
 
 
 def test_laplace_is_more_stable_than_its_epsilon_says() -> None:
-    """Its distance 1 - e^(-e/2) is below tanh(e/2), which is below (e^e - 1)/2. Notes: Lecture 12, Claims 0.5 and 0.6."""
+    """Its distance 1 - e^(-e/2) is below tanh(e/2), which is below (e^e - 1)/2.
+
+    Notes: Lecture 12, Claims 0.5 and 0.6.
+    """
     with working(256):
         for e in (Fraction(x) for x in ("1e-6", "1/10", "1", "5")):
             distance, epsilon = LaplaceLoss(e).delta_ball(Fraction(0)), ball(e)
@@ -152,7 +161,10 @@ def test_densities_cross_halfway_between_the_means() -> None:
 @pytest.mark.parametrize("m", SIZES)
 @pytest.mark.parametrize("sigma", SIGMAS[1:], ids=str)
 def test_gaussian_total_variation_is_the_mass_within_half_a_step(m: int, sigma: Fraction) -> None:
-    """d_TV is the integral of the density over [-1/(2m), 1/(2m)]: 2 Phi(1/(2 m sigma)) - 1. Notes: Lecture 12, Claim 0.2."""
+    """d_TV is the integral of the density over [-1/(2m), 1/(2m)]: 2 Phi(1/(2 m sigma)) - 1.
+
+    Notes: Lecture 12, Claim 0.2.
+    """
     with working(256):
         half = ball(Fraction(1, 2 * m))
         mass = integral(lambda x: normal_density(x, acb(ball(sigma))), [-half, half])
@@ -172,7 +184,10 @@ def test_gaussian_mechanism_for_a_statistical_query_is_stable(m: int, sigma: Fra
 
 
 def test_stability_bound_is_sharp_for_much_noise_and_empty_for_little() -> None:
-    """bound/d_TV lies in (1, 1 + 1/(22 (m s)^2)) for m s >= 1; the bound is above 1 below 0.398. Notes: Lecture 12, 0.2."""
+    """bound/d_TV lies in (1, 1 + 1/(22 (m s)^2)) for m s >= 1; the bound is above 1 below 0.398.
+
+    Notes: Lecture 12, 0.2.
+    """
     with working(512):
         ratios = []
         for product_ in (Fraction(x) for x in ("1", "3", "10", "100", "10000", "1e9")):
@@ -186,7 +201,10 @@ def test_stability_bound_is_sharp_for_much_noise_and_empty_for_little() -> None:
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_stability_bound_covers_every_pair_of_neighbouring_datasets(m: int) -> None:
-    """Means of phi over neighbours are at most 1/m apart, so their outputs are that close. Notes: Lecture 12, Def. 0.1."""
+    """Means of phi over neighbours are at most 1/m apart, so their outputs are that close.
+
+    Notes: Lecture 12, Def. 0.1.
+    """
     phi = (Fraction(0), Fraction(1, 3), Fraction(1))
     sigma = Fraction(1, 2)
 

@@ -211,7 +211,10 @@ def test_renyi_divergence_grows_with_its_order_up_to_the_largest_loss(loss: Loss
 
 @every
 def test_mu_bounds_the_trade_off_curve_and_no_smaller_one_does(loss: Loss) -> None:
-    """trade_off(a) >= Phi(Phi^-1(1 - a) - mu); a smaller mu fails. Beyond the notes: Dong, Roth and Su 2022, Def. 2.6."""
+    """trade_off(a) >= Phi(Phi^-1(1 - a) - mu); a smaller mu fails.
+
+    Beyond the notes: Dong, Roth and Su 2022, Def. 2.6.
+    """
     if loss.infinite():
         assert loss.mu() == math.inf
         return
@@ -267,7 +270,10 @@ def test_no_event_beats_the_trade_off_curve() -> None:
 
 @pytest.mark.parametrize("loss", [*LAPLACES[:-1], *GAUSSIANS[:-1], *SYMMETRIC], ids=repr)
 def test_law_on_a_grid_sums_to_one_and_bounds_delta(loss: Loss) -> None:
-    """Rounded up to a grid of width h, the loss has a delta in [delta(e), delta(e - h)]. Notes: Lecture 3, Claim 1.2."""
+    """Rounded up to a grid of width h, the loss has a delta in [delta(e), delta(e - h)].
+
+    Notes: Lecture 3, Claim 1.2.
+    """
     centre, reach = (
         (loss.shift**2 / 2, 12 * loss.shift)
         if isinstance(loss, GaussianLoss)
@@ -314,7 +320,10 @@ def test_law_on_a_grid_that_ends_too_early_still_bounds_delta(loss: Loss) -> Non
 
 @every
 def test_every_float_view_errs_on_the_safe_side(loss: Loss) -> None:
-    """delta and rdp are never below the truth, trade_off never above it, in either reading. Notes: Lecture 2, Def. 4."""
+    """delta and rdp are never below the truth, trade_off never above it, in either reading.
+
+    Notes: Lecture 2, Def. 4.
+    """
     for e in epsilons(loss)[::3]:
         truth = certified(partial(loss.delta_ball, e), 512)
         with working(1024):
@@ -333,7 +342,10 @@ def test_every_float_view_errs_on_the_safe_side(loss: Loss) -> None:
 
 
 def test_law_of_a_finite_loss_is_that_of_its_log_ratio() -> None:
-    """P[L <= v] adds up p over the outcomes with p <= e^v q, ties included. Notes: Lecture 3, Claim 1.2, the set BAD."""
+    """P[L <= v] adds up p over the outcomes with p <= e^v q, ties included.
+
+    Notes: Lecture 3, Claim 1.2, the set BAD.
+    """
     values = [Fraction(v) for v in ("-1", "-1/2", "0", "1/3", "1")]
     for p, q in pairs((3, 4)):
         loss = FiniteLoss(p, q)
@@ -365,7 +377,10 @@ def two_laplace(y: acb, shift: arb, *, right_of_q: bool, right_of_p: bool) -> tu
 
 @pytest.mark.parametrize("shift", ["1e-12", "1/10", "1", "5"])
 def test_laplace_delta_is_the_integral_over_the_best_event(shift: str) -> None:
-    """delta(e) is the integral of p - e^e q over y > (t + e)/2, to 40 digits. Notes: Lecture 12, Claim 0.5's densities."""
+    """delta(e) is the integral of p - e^e q over y > (t + e)/2, to 40 digits.
+
+    Notes: Lecture 12, Claim 0.5's densities.
+    """
     loss = LaplaceLoss(Fraction(shift))
     with working(256):
         t, far = ball(loss.shift), arb(120)
@@ -387,7 +402,10 @@ def test_laplace_delta_is_the_integral_over_the_best_event(shift: str) -> None:
 
 @pytest.mark.parametrize("shift", ["1/10", "1", "5"])
 def test_laplace_delta_is_the_riemann_sum_of_the_excess(shift: str) -> None:
-    """Summing max(0, p - e^e q) over cells, as balls, encloses delta without naming an event. Notes: Lecture 2, Def. 4."""
+    """Summing max(0, p - e^e q) over cells, as balls, encloses delta without naming an event.
+
+    Notes: Lecture 2, Def. 4.
+    """
     loss = LaplaceLoss(Fraction(shift))
     cell = Fraction(1, 32)
     with working(96):

@@ -1,4 +1,6 @@
-"""Contrasts and precisions: orthogonal whole numbers, the optimum, and what neighbours cost, all found again naively."""
+"""Contrasts and precisions: orthogonal whole numbers, the optimum,
+and what neighbours cost, all found again naively.
+"""
 
 from __future__ import annotations
 

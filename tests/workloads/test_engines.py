@@ -1,4 +1,6 @@
-"""Every engine counts and sums the same: all tables of a workload in one statement, on PostgreSQL and Spark as on DuckDB."""
+"""Every engine counts and sums the same: all tables of a workload in one statement,
+on PostgreSQL and Spark as on DuckDB.
+"""
 
 from __future__ import annotations
 

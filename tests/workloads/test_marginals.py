@@ -1,4 +1,6 @@
-"""Marginals in a session: exact counts, tables that agree, honest intervals, one charge, refusals before it; and by SQL."""
+"""Marginals in a session: exact counts, tables that agree, honest intervals,
+one charge, refusals before it; and by SQL.
+"""
 
 from __future__ import annotations
 

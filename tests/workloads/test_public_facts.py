@@ -136,7 +136,9 @@ def best_given_zeros(plan: MarginalsPlan, noisy: np.ndarray) -> np.ndarray:
 
 
 def test_zeros_of_some_of_many_tables_are_zero_in_all_of_them() -> None:
-    """Every table that holds the columns has the zeros, margins stay equal, and the estimate is the best one there is."""
+    """Every table that holds the columns has the zeros, margins stay equal,
+    and the estimate is the best one there is.
+    """
     names = ["sex", "pregnant", "region", "again"]
     plan = plan_of(
         columns=names, ways=3, zeros=[{"sex": "m", "pregnant": True}, {"region": "W", "again": "N"}]

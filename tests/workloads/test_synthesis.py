@@ -190,7 +190,9 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str) -> N
 
 @pytest.mark.parametrize("unit", ["row", "p"])
 def test_the_auditor_replays_it(unit: str) -> None:
-    """All that differs between neighbours is in the mechanisms' inputs, no further than declared; two persons are caught."""
+    """All that differs between neighbours is in the mechanisms' inputs,
+    no further than declared; two persons are caught.
+    """
     rng = random.Random(unit)
     lines = [
         (person, rng.randrange(3), rng.randrange(2))

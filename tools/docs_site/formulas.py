@@ -52,7 +52,9 @@ def _found(m: re.Match[str], text: str) -> tuple[str, str, int] | None:
 
 
 def _filled(script: ET.Element, text: str) -> ET.Element:
-    """An element with this text, in which powers may have powers; what else is in there (`code`) is left to Markdown."""
+    """An element with this text, in which powers may have powers;
+    what else is in there (`code`) is left to Markdown.
+    """
     script.text = text
     for pattern, tag in ((_RAISED, "sup"), (_LOWERED, "sub")):
         m = pattern.search(text)

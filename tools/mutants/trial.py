@@ -34,7 +34,9 @@ AUDITOR = ("tests/audit",)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: killed, crashed (it hardly runs), survived or timeout; which test noticed, by which error."""
+    """What became of a mutant: killed, crashed (it hardly runs),
+    survived or timeout; which test noticed, by which error.
+    """
 
     mutant: Mutant
     status: str

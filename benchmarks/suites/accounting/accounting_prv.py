@@ -1,4 +1,6 @@
-"""prv-accountant: its lower end, estimate and upper end, errors of 0.01 in epsilon and of a thousandth in delta allowed."""
+"""prv-accountant: its lower end, estimate and upper end,
+errors of 0.01 in epsilon and of a thousandth in delta allowed.
+"""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,6 @@
-"""The picture of the accounting suite: for each delta the time of each tool and how far its epsilon lies above the truth."""
+"""The picture of the accounting suite: for each delta the time of each tool and how
+far its epsilon lies above the truth.
+"""
 
 from typing import Any
 
@@ -62,7 +64,10 @@ def _point(rows: list[Row], row: Row) -> Row:
 def _times(points: list[Row], delta: float) -> Any:
     scale = alt.Scale(type="log", domain=[1e-4, 200], nice=False)
     values = [10.0**power for power in range(-4, 3)]
-    label = "datum.value < 0.001 ? datum.value * 1e6 + ' µs' : datum.value < 1 ? datum.value * 1e3 + ' ms' : datum.value + ' s'"
+    label = (
+        "datum.value < 0.001 ? datum.value * 1e6 + ' µs' : datum.value < 1 ? datum.value * 1e3 + ' ms' : "
+        "datum.value + ' s'"
+    )
     axis = alt.Axis(grid=False, values=values, labelExpr=label, labelColor=FADED)
     subtitle = "a logarithmic axis; left is better"
     return _lanes(

@@ -93,7 +93,9 @@ def answer_and_time(call: Callable[[], T], delta: float, plan: Plan) -> tuple[T,
 
 
 def _run(call: Callable[[], T]) -> tuple[T, float, float]:
-    """The answer, seconds on the wall and seconds of the processor; the latter stand above what else the machine does."""
+    """The answer, seconds on the wall and seconds of the processor;
+    the latter stand above what else the machine does.
+    """
     wall, processor = perf_counter(), process_time()
     answer = call()
     return answer, perf_counter() - wall, process_time() - processor

@@ -1,4 +1,6 @@
-"""The error on the population that each argument promises, how many questions a sample bears, and the time of an answer."""
+"""The error on the population that each argument promises,
+how many questions a sample bears, and the time of an answer.
+"""
 
 import numpy as np
 from benchmarks.suites.adaptive.settings import BEARS, ROWS, SIZES

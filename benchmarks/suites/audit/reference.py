@@ -1,9 +1,9 @@
 """The published rows against which black-box audits are measured, with the lower bounds listed for them.
 
-Source: Bichsel, Steffen, Bogunovic, Vechev, "DP-Sniper" (S&P 2021), reference results: 200 million final runs, confidence
-0.9, by logistic regression and by a network, on one pair of inputs that a search had found before. Where a search needs many
-runs to tell pairs apart, rows name theirs. The figures for RAPPOR are those of two values that differ in six bits. The rows
-are in reference.toml: fields of specimens, and the two bounds.
+Source: Bichsel, Steffen, Bogunovic, Vechev, "DP-Sniper" (S&P 2021), reference results: 200 million final runs,
+confidence 0.9, by logistic regression and by a network, on one pair of inputs that a search had found before. Where a
+search needs many runs to tell pairs apart, rows name theirs. The figures for RAPPOR are those of two values that
+differ in six bits. The rows are in reference.toml: fields of specimens, and the two bounds.
 """
 
 from __future__ import annotations

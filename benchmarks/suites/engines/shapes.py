@@ -1,7 +1,7 @@
 """The questions of the suite, the declaration they are asked under, and SQL of the same shape written by hand.
 
-Each computes what the plan computes: a person's rows are summed first and cut to 30 rows, then added up; grouped, who has
-more than 30 rows in all is scaled down.
+Each computes what the plan computes: a person's rows are summed first and cut to 30 rows, then added up; grouped, who
+has more than 30 rows in all is scaled down.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""Questions to a local Spark beside SQL of the same shape written by hand, and what a question costs on a tiny table."""
+"""Questions to a local Spark beside SQL of the same shape written by hand,
+and what a question costs on a tiny table.
+"""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""On a GPU, by hand: `python -m benchmarks.suites.learn.gpu [OUT.json]`. Exact noise, and training beside plain PyTorch.
+"""On a GPU, by hand: `python -m benchmarks.suites.learn.gpu [OUT.json]`. Exact noise, and training beside plain
+PyTorch.
 
 It checks before it measures: every float32 input against float64, and draws bit for bit against the CPU's sampler.
 `--training` leaves noise out, and `--profile` prints which kernels a step spends its time in.

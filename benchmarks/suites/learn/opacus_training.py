@@ -76,7 +76,9 @@ def trained(one: Training, data: Any, noise: float, seed: int) -> float:
 
 
 def measure(case: str, mode: str, model: Any, x: Any, y: Any, steps: int) -> None:
-    """Samples per processor second of whole steps, on one thread; batches are Poisson samples of Opacus's own loader."""
+    """Samples per processor second of whole steps, on one thread;
+    batches are Poisson samples of Opacus's own loader.
+    """
     with row("training", "samples per CPU second", data=case, mode=mode) as fields:
         pairs = torch.utils.data.TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
         loader = torch.utils.data.DataLoader(pairs, batch_size=SPEED_BATCH)

@@ -1,4 +1,6 @@
-"""Training with exact sums and exact noise: accuracy at the same noise as the peer, and samples per processor second."""
+"""Training with exact sums and exact noise: accuracy at the same noise as the peer,
+and samples per processor second.
+"""
 
 from time import process_time
 from typing import Any

@@ -1,4 +1,6 @@
-"""How long it takes to open a ledger, which checks every entry, to charge once more, and to verify it with its answers."""
+"""How long it takes to open a ledger, which checks every entry,
+to charge once more, and to verify it with its answers.
+"""
 
 from benchmarks.suites.ledger.places import ANSWER, CHARGE, QUESTION, cycle, dataset, folder
 from benchmarks.timing import clock, emit

@@ -21,7 +21,9 @@ DIRECT = 10.0
 
 
 class Answer(NamedTuple):
-    """What one run found: the shares as estimated, the same made into a distribution, and the processor time it took."""
+    """What one run found: the shares as estimated, the same made into a distribution,
+    and the processor time it took.
+    """
 
     raw: Any
     consistent: Any

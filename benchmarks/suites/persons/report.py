@@ -63,7 +63,10 @@ ROUNDED = (
 INTERVAL = (
     "Sordino draws a 95 % interval with the median, from the same epsilon; the peer states none"
 )
-DIVIDED = "the 10 rows left of the giant count evenly in its four groups, each cut to 10 first; the peer's in proportion: 738"
+DIVIDED = (
+    "the 10 rows left of the giant count evenly in its four groups, each cut to 10 first; "
+    "the peer's in proportion: 738"
+)
 REASONS = {
     ("one row each", "count"): ROUNDED,
     ("one row each", "count by group"): ROUNDED,

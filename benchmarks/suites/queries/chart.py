@@ -21,7 +21,10 @@ COLOURS = {
 FEWEST = 4
 """Errors of fewer releases than these say nothing."""
 INK, FADED, FAINT = "#24292f", "#57606a", "#e6e8eb"
-SECONDS = "datum.value < 0.001 ? datum.value * 1e6 + ' µs' : datum.value < 1 ? datum.value * 1e3 + ' ms' : datum.value + ' s'"
+SECONDS = (
+    "datum.value < 0.001 ? datum.value * 1e6 + ' µs' : datum.value < 1 ? datum.value * 1e3 + ' ms' : "
+    "datum.value + ' s'"
+)
 
 
 def chart(rows: list[Row]) -> Any:

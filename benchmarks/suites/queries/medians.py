@@ -65,7 +65,9 @@ def widths(trials: int) -> Iterator[str]:
 
 
 def deciles(trials: int) -> Iterator[str]:
-    """Nine levels at once on the same grid: the mean over levels of their errors and half-widths, in the data's unit."""
+    """Nine levels at once on the same grid: the mean over levels of their errors and half-widths,
+    in the data's unit.
+    """
     levels = tuple(Fraction(i, 10) for i in range(1, 10))
     for rows, (name, shape) in product((1000, 100_000), SHAPES.items()):
         data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)

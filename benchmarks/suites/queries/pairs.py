@@ -1,8 +1,8 @@
 """Covariance, slope and correlation against the recipe of means. `python -m benchmarks.suites.queries.pairs`.
 
 The recipe asks AVG(x * y), AVG(x), AVG(y) and the variances in one question of the same epsilon and computes with the
-answers, as everyone has to whose tool has no aggregate of two columns. Prints root mean square errors over many releases,
-and how often the intervals held the number before noise.
+answers, as everyone has to whose tool has no aggregate of two columns. Prints root mean square errors over many
+releases, and how often the intervals held the number before noise.
 """
 
 import math

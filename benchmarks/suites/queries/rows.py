@@ -53,7 +53,8 @@ def at_guarantee(rows: list[Row], case: str, delta: float, /, *, fair: bool = Tr
 
 
 def excess(ours: Row, other: Row) -> tuple[float, bool] | None:
-    """How many times a peer's error ours is, where it is above it, and whether by more than chance (two standard errors).
+    """How many times a peer's error ours is, where it is above it, and whether by more than chance (two standard
+    errors).
 
     A few lucky releases look certain of themselves, so a peer's standard error is at least what Laplace noise as large
     as ours would have.

@@ -1,8 +1,8 @@
 """A shop of eight tables in the shape of TPC-H, and the 22 questions of that benchmark as an analyst would ask them.
 
-`python -m benchmarks.suites.queries.shop [SCALE]` makes the data (by DuckDB, from hashes: the same everywhere), asks every
-question that can be asked, in turn with plain DuckDB on the same files, and prints which are answered, which are refused
-and why, and the times. Persons are the customers; parts, suppliers, nations and regions are public.
+`python -m benchmarks.suites.queries.shop [SCALE]` makes the data (by DuckDB, from hashes: the same everywhere), asks
+every question that can be asked, in turn with plain DuckDB on the same files, and prints which are answered, which are
+refused and why, and the times. Persons are the customers; parts, suppliers, nations and regions are public.
 """
 
 import statistics
@@ -162,7 +162,9 @@ def declared(folder: Path, counts: dict[str, int]) -> so.Dataset:
 
 
 class Asked(NamedTuple):
-    """One question of the 22: its number, what it is called, and its text; a note where it is not word for word the same."""
+    """One question of the 22: its number, what it is called, and its text;
+    a note where it is not word for word the same.
+    """
 
     number: int
     title: str

@@ -1,4 +1,6 @@
-"""How far Sordino's answers are off; a release of sums that stand is cheap, so there are more of them than of the peers'."""
+"""How far Sordino's answers are off; a release of sums that stand is cheap,
+so there are more of them than of the peers'.
+"""
 
 from benchmarks.suites.queries import data
 from benchmarks.suites.queries.asking.sordino import repeated

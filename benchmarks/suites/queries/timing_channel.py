@@ -4,8 +4,9 @@ Two Parquet files of a million rows differ in one person's row: in one of them i
 asked the same question in turn, with the engine as it is and with the optimizers on that it turns off. Prints how often
 one time tells the two files apart (the area under the ROC curve: 0.5 is a guess, 1 is always), and what it costs.
 
-Times are of the statement alone, in one thread, by the clock and by the processor: an observer sees the first, and on an
-idle machine it would be near the second. The control has equal files: what it shows is chance, or the place on the disk.
+Times are of the statement alone, in one thread, by the clock and by the processor: an observer sees the first, and on
+an idle machine it would be near the second. The control has equal files: what it shows is chance, or the place on the
+disk.
 """
 
 from __future__ import annotations

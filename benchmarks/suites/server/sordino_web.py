@@ -1,7 +1,8 @@
-"""Pages and previews of `sordino serve`, by clients that keep their connections; the processor time is the server's alone.
+"""Pages and previews of `sordino serve`, by clients that keep their connections; the processor time is the server's
+alone.
 
-The clients run on the same machine and take their part of it. `possible` is how many requests two cores would serve that
-had nothing else to do: two seconds of processor time by what one request takes of it.
+The clients run on the same machine and take their part of it. `possible` is how many requests two cores would serve
+that had nothing else to do: two seconds of processor time by what one request takes of it.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Synthetic rows by OpenDP's contingency tables, the same for its algorithms; all values are known, as they are to us."""
+"""Synthetic rows by OpenDP's contingency tables, the same for its algorithms;
+all values are known, as they are to us.
+"""
 
 import math
 from collections.abc import Callable

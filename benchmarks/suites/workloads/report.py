@@ -39,9 +39,10 @@ MEASURED_ONCE: tuple[Row, ...] = (
         "error": "stopped after 172 seconds of processor time",
     },
 )
-"""The first four on 2026-11-15, by scripts that are not on the registry, so that they cannot be run here again; the last
-three on 2026-11-18, by the scripts of this suite. All on the machine of this report under load; a row of this run replaces
-the one of its tool and case."""
+"""The first four on 2026-11-15, by scripts that are not on the registry, so that they cannot be run here again; the
+last three on 2026-11-18, by the scripts of this suite. All on the machine of this report under load; a row of this run
+replaces the one of its tool and case.
+"""
 
 HOW_TO_READ = """
 **How to read this.** 48,842 rows of census income, 14 columns as integers with 2 to 100 values, delta 1e-9. *Marginals*:

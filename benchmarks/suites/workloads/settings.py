@@ -1,7 +1,7 @@
 """Census income as integers, and how far synthetic rows are from it; the same for every tool of this suite.
 
-The data are the discretised file that private-pgm ships, `adult.csv.gz` and `adult-domain.json`, which no package on the
-registry has: name their folder in SORDINO_CENSUS. They are not part of the project.
+The data are the discretised file that private-pgm ships, `adult.csv.gz` and `adult-domain.json`, which no package on
+the registry has: name their folder in SORDINO_CENSUS. They are not part of the project.
 """
 
 import csv
@@ -65,7 +65,9 @@ def mean_distance(one: np.ndarray, other: np.ndarray, sizes: list[int], ways: in
 
 
 def rho_of(epsilon: float) -> float:
-    """The largest rho whose zero-concentrated guarantee implies (epsilon, DELTA), by Canonne, Kamath and Steinke (2020)."""
+    """The largest rho whose zero-concentrated guarantee implies (epsilon,
+    DELTA), by Canonne, Kamath and Steinke (2020).
+    """
 
     def delta(rho: float) -> float:
         orders = 1 + np.logspace(-3, 4, 20_000)

@@ -1,4 +1,6 @@
-"""Sordino: all pairs of adult, and of a hundred columns of ten values; variances beside the optimum, time and memory."""
+"""Sordino: all pairs of adult, and of a hundred columns of ten values;
+variances beside the optimum, time and memory.
+"""
 
 import itertools
 import math

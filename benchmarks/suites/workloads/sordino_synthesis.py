@@ -1,4 +1,6 @@
-"""Sordino: synthetic rows of adult; how far all pairs and triples are off, whether the report's intervals hold, time."""
+"""Sordino: synthetic rows of adult; how far all pairs and triples are off,
+whether the report's intervals hold, time.
+"""
 
 import resource
 import time

@@ -24,15 +24,20 @@ ACCURACY = 1e-3
 
 _MOST_POINTS = 2.0**22
 _LARGEST = 1e100
-"""Losses that spread wider than this are not put on a grid, where their squares would overflow: nothing is known of them."""
+"""Losses that spread wider than this are not put on a grid,
+where their squares would overflow: nothing is known of them.
+"""
 _FAR = 500.0
-"""A loss that can be larger has no privacy: it is bounded by its largest value, and exponentials stay within the floats."""
+"""A loss that can be larger has no privacy: it is bounded by its largest value,
+and exponentials stay within the floats.
+"""
 _MOST_EXPONENT = 600.0
 """A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
 _SERIES_FROM, _SERIES_FROM_ATOMS, _SERIES_FROM_OTHERS = 100, 1000, 10**6
-"""The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's work
-light, and of others, which a grid resolves better as long as its rounding does not tell."""
+"""The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's
+work light, and of others, which a grid resolves better as long as its rounding does not tell.
+"""
 _GRID_UNTIL = 10**7
 """Above this many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
@@ -233,7 +238,9 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
 
 
 def _finer(parts: Parts) -> int:
-    """How much finer than accuracy asks: measured, so that the upper end is about as tight as a grid of 1e-4 makes it."""
+    """How much finer than accuracy asks: measured,
+    so that the upper end is about as tight as a grid of 1e-4 makes it.
+    """
     uses = sum(count for _, count in parts)
     aligned = len(parts) == 1 and bool(parts[0][0].atoms)  # then the error is of second order
     return (3 if uses < 500 else 10) if aligned else 9
@@ -289,7 +296,9 @@ def _highest(parts: Parts) -> float:
 
 
 def _surely(parts: Parts, delta: float) -> float:
-    """An epsilon that these laws need at delta even if only their largest values counted; -inf where that is too rare."""
+    """An epsilon that these laws need at delta even if only their largest values counted;
+    -inf where that is too rare.
+    """
     tops = [
         (law.atoms[-1][1] if law.atoms and law.atoms[-1][0] == _top(law) else 0.0, count)
         for law, count in parts
@@ -322,7 +331,9 @@ def _value_error(grids: Sum) -> float:
 
 
 def _scale_error(grids: Sum, tilt: float) -> float:
-    """The factor by which rounding can have scaled the sum's probabilities: in its sums, and in what was exponentiated."""
+    """The factor by which rounding can have scaled the sum's probabilities:
+    in its sums, and in what was exponentiated.
+    """
     return math.exp(
         min(_MOST_EXPONENT, 2.0**-42 * (1000 + grids.uses) + 2.0**-48 * tilt * grids.reach)
     )

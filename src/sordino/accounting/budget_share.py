@@ -1,7 +1,7 @@
 """A budget in its owner's terms: which part of it a charge takes, which part is left, and how many such charges fit.
 
-A filter adds charges up in more than one way and goes on while one of them has room; the part is meant by the way that has
-most room left.
+A filter adds charges up in more than one way and goes on while one of them has room; the part is meant by the way that
+has most room left.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def left_share(meter: _Meters) -> Fraction:
 
 
 def taken_share(charge: Charge, meter: _Meters) -> Fraction | None:
-    """The part of the whole budget that a further charge takes, also if it is more than what is left; None if unbounded."""
+    """The part of the whole budget that a further charge takes,
+    also if it is more than what is left; None if unbounded.
+    """
     rows = zip(charge.meters, meter.remaining.meters, meter.caps.meters, strict=True)
     known = [
         ((left - cost) / cap, cost / cap)
@@ -80,8 +82,9 @@ def part_of(spent: Amounts, meter: _Meters) -> Fraction | None:
 
 @dataclass(frozen=True)
 class BudgetShare:
-    """A charge before it is made: the part of the budget that it takes (None: there is no bound), and that of the delta kept
-    for private keys; what is left of the budget before it, and how many such charges fit (None: it is free).
+    """A charge before it is made: the part of the budget that it takes (None: there is no bound), and that of the
+    delta kept for private keys; what is left of the budget before it, and how many such charges fit (None: it is
+    free).
     """
 
     taken: Fraction | None

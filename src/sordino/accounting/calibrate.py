@@ -1,7 +1,7 @@
 """From a budget back to a plan: one monotone search for the smallest scale or the largest number of uses that fits.
 
-Privacy: what is returned has been checked as it stands: the plan it gives is certainly within (epsilon, delta), because a
-plan's epsilon is rounded up. How near it is to the true frontier is a matter of accuracy, not of privacy.
+Privacy: what is returned has been checked as it stands: the plan it gives is certainly within (epsilon, delta),
+because a plan's epsilon is rounded up. How near it is to the true frontier is a matter of accuracy, not of privacy.
 """
 
 from __future__ import annotations

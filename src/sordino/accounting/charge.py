@@ -65,8 +65,8 @@ class Charge(Amounts):
     def of(cls, loss: Loss, count: int = 1) -> Charge:
         """The charge of `count` releases with this loss: exact where the loss is, else rounded up.
 
-        An outcome that gives the neighbour away is taken out as `delta` if the loss is a `FiniteLoss`; in other losses it
-        is refused. Privacy: filters.md, Theorem 5.
+        An outcome that gives the neighbour away is taken out as `delta` if the loss is a `FiniteLoss`; in other losses
+        it is refused. Privacy: filters.md, Theorem 5.
         """
         from sordino.accounting.derived_charge import of_loss
 

@@ -1,7 +1,9 @@
-"""What a plan of releases costs, by one formula each: a float epsilon for a given delta, never below what its theorem gives.
+"""What a plan of releases costs, by one formula each: a float epsilon for a given delta, never below what its theorem
+gives.
 
-A plan is a sequence of (loss, how many times it is used). The theorems, their sources and the direction of every rounding
-are in closed_forms.md. All hold for releases chosen adaptively, as long as the losses of the plan are fixed beforehand.
+A plan is a sequence of (loss, how many times it is used). The theorems, their sources and the direction of every
+rounding are in closed_forms.md. All hold for releases chosen adaptively, as long as the losses of the plan are fixed
+beforehand.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _MOST_EXACT = 10_000  # uses of a declared delta that are composed exactly
 
 
 def checked(parts: Any, delta: Any) -> tuple[dict[Loss, int], Fraction]:
-    """The plan with equal losses counted together, and the smaller reading of delta; a refusal if either makes no sense."""
+    """The plan with equal losses counted together, and the smaller reading of delta;
+    a refusal if either makes no sense.
+    """
     hint = "Pass pairs such as [(loss, 10)]."
     if isinstance(parts, str | bytes | Loss) or not isinstance(parts, Iterable):
         raise InvalidInput(

@@ -41,8 +41,8 @@ class Cumulants:
 class Window:
     """The tilted law of a sum on consecutive grid values.
 
-    The tilted probability of `values[i]` is within `error` of `masses[i]`, but for what was folded in from elsewhere: at
-    most `above` from beyond the window and `below` from before it. P[sum = x] is the tilted probability times
+    The tilted probability of `values[i]` is within `error` of `masses[i]`, but for what was folded in from elsewhere:
+    at most `above` from beyond the window and `below` from before it. P[sum = x] is the tilted probability times
     exp(log_moment - tilt x).
     """
 

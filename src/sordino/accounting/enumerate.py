@@ -37,7 +37,8 @@ def enumerated(parts: Sequence[tuple[Law, int]]) -> tuple[Window, float, float] 
     window = Window(
         values[order], masses[order], tilt=0.0, log_moment=0.0, error=0.0, above=0.0, below=0.0
     )
-    # the logarithms that a probability is the exponential of add up to at most `logs`, and each errs by a few 2^-53 of it
+    # the logarithms that a probability is the exponential of add up to at most `logs`, and each errs by a few 2^-53 of
+    # it
     return (
         window,
         2.0**-40 + 2.0**-48 * logs,
@@ -46,7 +47,9 @@ def enumerated(parts: Sequence[tuple[Law, int]]) -> tuple[Window, float, float] 
 
 
 def _power(law: Law, count: int) -> tuple[Floats, Floats]:
-    """The sum of `count` copies of one discrete law: every way to share them among its atoms, with multinomial weights."""
+    """The sum of `count` copies of one discrete law: every way to share them among its atoms,
+    with multinomial weights.
+    """
     shares = [(count, 0.0, 0.0)]
     for value, probability in law.atoms[:-1]:
         shares = [

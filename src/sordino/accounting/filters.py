@@ -1,8 +1,8 @@
 """Filters and odometers: what may still be asked when every question may depend on all the answers before it.
 
-A filter says yes or no to each charge, so that all answers together keep a budget, however the questions were chosen; an
-odometer says at any moment what has been spent. Everything is added and compared in exact rationals. The theorems that
-make this true are proven in filters.md.
+A filter says yes or no to each charge, so that all answers together keep a budget, however the questions were chosen;
+an odometer says at any moment what has been spent. Everything is added and compared in exact rationals. The theorems
+that make this true are proven in filters.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class Remaining(Amounts):
 
 @dataclass(frozen=True)
 class Account:
-    """A budget, the part of its delta kept for the deltas of charges, and what was spent. Never changed, only replaced."""
+    """A budget, the part of its delta kept for the deltas of charges, and what was spent.
+
+    Never changed, only replaced.
+    """
 
     budget: Budget
     reserved_delta: Fraction = Fraction(0)
@@ -157,10 +160,11 @@ def delta_refusal(charge: Charge, left: Fraction) -> BudgetExceeded:
 
 @dataclass(frozen=True, repr=False)
 class TwoMeterFilter(_Filter):
-    """Allows a charge while the pure epsilons sum to at most epsilon OR the mu^2 to at most what (epsilon, delta) allows.
+    """Allows a charge while the pure epsilons sum to at most epsilon OR the mu^2 to at most what (epsilon, delta)
+    allows.
 
-    The charges' own deltas must sum to at most `reserved_delta`, which is taken out of delta first. Without a delta left
-    there is only the pure meter.
+    The charges' own deltas must sum to at most `reserved_delta`, which is taken out of delta first. Without a delta
+    left there is only the pure meter.
 
     Privacy: all answers together are (epsilon, delta)-DP, for fully adaptive questions (filters.md, Theorem 3).
 
@@ -176,7 +180,9 @@ class TwoMeterFilter(_Filter):
 
     @property
     def caps(self) -> Remaining:
-        """The whole epsilon; and the square of the largest mu that is (epsilon, delta)-private without the reserved part."""
+        """The whole epsilon; and the square of the largest mu that is (epsilon,
+        delta)-private without the reserved part.
+        """
         mu_squared = (
             _largest_mu_squared(self.budget.epsilon, self.free_delta) if self.free_delta else None
         )
@@ -185,7 +191,8 @@ class TwoMeterFilter(_Filter):
 
 @dataclass(frozen=True, repr=False)
 class ZcdpFilter(_Filter):
-    """Allows a charge while the rhos sum to at most the largest rho whose zCDP implies (epsilon, delta - reserved_delta).
+    """Allows a charge while the rhos sum to at most the largest rho whose zCDP implies (epsilon, delta -
+    reserved_delta).
 
     Better than mu^2 for very many small pure releases, worse for Gaussian ones.
 

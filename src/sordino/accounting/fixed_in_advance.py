@@ -1,7 +1,7 @@
 """What releases of bounded range cost if all of them are fixed before any answer is seen: less than if they adapt.
 
-A plan's sum (`loss + loss`) allows every release to be chosen by earlier answers, as long as the losses are fixed. These two
-figures do not: not even the questions may depend on an answer. Theorems and proofs in fixed_in_advance.md.
+A plan's sum (`loss + loss`) allows every release to be chosen by earlier answers, as long as the losses are fixed.
+These two figures do not: not even the questions may depend on an answer. Theorems and proofs in fixed_in_advance.md.
 """
 
 from __future__ import annotations

@@ -108,9 +108,9 @@ class Graded:
     def of_views(law: Law, views: Sequence[View], tail: float, moved: float) -> Graded:
         """Cells such that in each view the uses have squared widths of about `moved` in the mean of the tilted law.
 
-        The widths are as the inverse cube roots of the tilted density, which makes few cells; where one use in all of them
-        matters, the square of a width is at most about `moved`. What has less probability than `tail` is cut off on each
-        side.
+        The widths are as the inverse cube roots of the tilted density, which makes few cells; where one use in all of
+        them matters, the square of a width is at most about `moved`. What has less probability than `tail` is cut off
+        on each side.
         """
         if not law.high > law.low:
             none = np.zeros(0)
@@ -218,7 +218,9 @@ def _atoms(law: Law) -> tuple[Floats, Floats]:
 
 
 def _whole_from_above(values: Floats, masses: Floats, infinite: float) -> tuple[Floats, Floats]:
-    """Enlarged masses without what they have beyond one: it is taken from the least values, so that no tail gets lighter."""
+    """Enlarged masses without what they have beyond one: it is taken from the least values,
+    so that no tail gets lighter.
+    """
     order = np.argsort(values, kind="stable")
     values, masses = values[order], masses[order]
     surplus = math.fsum(masses.tolist()) + infinite - 1 - _SUMMED

@@ -28,8 +28,8 @@ _MOST_EXPONENT = 700.0
 class OnGrid:
     """Probabilities `masses[i]` of the values `origin + i * spacing`, and of infinity.
 
-    Below: the true loss is at least the value plus a residual; `variance` and `worst` are its variance about 0 and how far
-    below 0 it can be.
+    Below: the true loss is at least the value plus a residual; `variance` and `worst` are its variance about 0 and how
+    far below 0 it can be.
     """
 
     origin: float
@@ -126,7 +126,9 @@ def _atom_weight(part: float, spacing: float) -> float:
 
 
 def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
-    """All within half a spacing of a grid point merged into one outcome, whose loss is the point plus a small residual."""
+    """All within half a spacing of a grid point merged into one outcome,
+    whose loss is the point plus a small residual.
+    """
     low, high = reach(law, tail)
     first, last = math.floor((low - origin) / spacing), math.ceil((high - origin) / spacing)
     count = last - first + 1

@@ -38,7 +38,8 @@ Point = tuple[Fraction, Fraction]
 def group(loss: Loss, size: int) -> Loss:
     """The loss for data that differ in up to `size` persons, each step a pair of neighbours.
 
-    Privacy: as the loss's own. Sampled and shuffled noise is refused: what a group moves there is no chain of known pairs.
+    Privacy: as the loss's own. Sampled and shuffled noise is refused: what a group moves there is no chain of known
+    pairs.
 
     Source: group.md.
 
@@ -113,7 +114,9 @@ def _renyi(loss: RenyiLoss, k: int) -> RenyiLoss:
 
 
 def _finite(loss: FiniteLoss, k: int) -> FiniteLoss:
-    """The best tests' curve, applied k times: the chance of an event under the last neighbour, by that under the first."""
+    """The best tests' curve, applied k times: the chance of an event under the last neighbour,
+    by that under the first.
+    """
     step = _hull([point for pair in loss._directions() for point in _accepting(loss, pair)])
     curve = step
     for _ in range(k - 1):

@@ -1,7 +1,7 @@
 """Many uses as a sum over how many of them are large: Lemma 6 of total.md.
 
-At tiny deltas one large loss may decide by itself. Tilted, one use then is small or large and hardly ever in between, and
-no tilt puts the sum where delta is decided. With the number of large losses fixed, one does.
+At tiny deltas one large loss may decide by itself. Tilted, one use then is small or large and hardly ever in between,
+and no tilt puts the sum where delta is decided. With the number of large losses fixed, one does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _MOST_SUMMED = 4
 _MOST_LARGE = 12
 _MOST_WAYS = 100
 _STEEPER = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)
-"""The one large loss that decides is about epsilon; it may take a steeper tilt than the whole sum's to cut below that."""
+"""The one large loss that decides is about epsilon;
+it may take a steeper tilt than the whole sum's to cut below that.
+"""
 _ABOUT = np.array([0.4, 0.6, 0.8, 1.0, 1.2])
 _WIDE = 30.0
 _TILTS = 120
@@ -69,11 +71,16 @@ class Split:
         return all(not n or len(law.values) for law, n in zip(self.large, large, strict=True))
 
     def exactly(self, large: tuple[int, ...]) -> tuple[Uses, float]:
-        """The sum of this many large losses and of small ones, and the log of how many ways there are to choose them."""
+        """The sum of this many large losses and of small ones,
+        and the log of how many ways there are to choose them.
+        """
         return self._chosen(large, self.small)
 
     def at_least(self, large: tuple[int, ...]) -> tuple[Uses, float]:
-        """The sum of this many large losses and of any others. In all the ways to choose them: more than is so in truth."""
+        """The sum of this many large losses and of any others.
+
+        In all the ways to choose them: more than is so in truth.
+        """
         return self._chosen(large, self.laws)
 
     def _chosen(self, large: tuple[int, ...], others: Sequence[Discrete]) -> tuple[Uses, float]:
@@ -94,7 +101,9 @@ class Bound(NamedTuple):
 
     @staticmethod
     def of(uses: Uses, log_ways: float, tilt: float, epsilon: float) -> Bound:
-        """On E[(1 - e^(epsilon - sum))+], times the ways, with one of some tilts about this one: the best at epsilon."""
+        """On E[(1 - e^(epsilon - sum))+], times the ways,
+        with one of some tilts about this one: the best at epsilon.
+        """
         tilts = tilt * _ABOUT
         logs = (
             log_ways
@@ -110,7 +119,8 @@ class Bound(NamedTuple):
 class Ways:
     """Where the losses of each law count as large, and how many of the uses are.
 
-    Delta is a sum: over `summed`, each a series; over `bounded`, which hardly count; and over `beyond`, more large ones.
+    Delta is a sum: over `summed`, each a series; over `bounded`, which hardly count; and over `beyond`, more large
+    ones.
     """
 
     cuts: tuple[float, ...]
@@ -224,7 +234,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Chernoff's bounds for each number of large uses at many tilts: which of them matter. Nothing certified depends on it.
+    """Chernoff's bounds for each number of large uses at many tilts: which of them matter. Nothing certified depends
+    on it.
 
     Rows are numbers of large uses, columns tilts; `exactly` this many, or `at_least`: logs of the bounds at epsilon 0.
     """
@@ -239,7 +250,9 @@ class Sizes:
     def at_delta(
         laws: Sequence[tuple[Discrete, int]], tilt: float, delta: float, most: float
     ) -> Cut | None:
-        """The ways in which delta is reached, and about at which epsilon, at most this; None if no cut is worthwhile."""
+        """The ways in which delta is reached, and about at which epsilon,
+        at most this; None if no cut is worthwhile.
+        """
         best: Cut | None = None
         epsilon = most
         for cuts in _cuts(laws, tilt):

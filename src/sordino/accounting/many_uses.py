@@ -1,4 +1,6 @@
-"""Certified bounds on epsilon(delta) and delta(epsilon) of many uses of losses, by Fourier series: Theorem 2 of total.md."""
+"""Certified bounds on epsilon(delta) and delta(epsilon) of many uses of losses,
+by Fourier series: Theorem 2 of total.md.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class Ends(NamedTuple):
 
 
 def any_infinite(each: Sequence[tuple[float, int]], side: int) -> float:
-    """The probability that one of the losses, each infinite with its chance at each use, is; from above or from below."""
+    """The probability that one of the losses, each infinite with its chance at each use,
+    is; from above or from below.
+    """
     if any(chance >= 1 for chance, _ in each):
         return 1.0 if side > 0 else 1 - 2.0**-40
     return -math.expm1(sum(count * math.log1p(-chance) for chance, count in each)) * (
@@ -172,7 +176,8 @@ def _both(one: Ends | None, other: Ends | None) -> Ends | None:
 def _cut_where(parts: Parts, epsilon: float, most: float) -> Cut | None:
     """The cut at the delta that belongs to epsilon, which is looked for below e to this power.
 
-    Where large losses decide, the whole sum's bound at epsilon is so far above delta that its tilt shows no large losses.
+    Where large losses decide, the whole sum's bound at epsilon is so far above delta that its tilt shows no large
+    losses.
     """
     low, high, best = -650.0, most, None
     for _ in range(_SOUGHT):

@@ -26,9 +26,10 @@ _MOST_MU_SQUARED = 10**12
 class Odometer(Account):
     """What has been spent so far, for use without a cap: (`epsilon`, the budget's delta) is true at every moment.
 
-    A ladder of two-meter filters: rung j, any integer, has 1.1^j times the budget's epsilon, and 12/(7 (|j|+3)(|j|+4)) of
-    its delta. The report is the lowest rung that still holds, or the sum of pure epsilons if that is smaller. Near the
-    budget's epsilon it is about a quarter above what a filter made for that moment would say; further away, a third.
+    A ladder of two-meter filters: rung j, any integer, has 1.1^j times the budget's epsilon, and 12/(7 (|j|+3)(|j|+4))
+    of its delta. The report is the lowest rung that still holds, or the sum of pure epsilons if that is smaller. Near
+    the budget's epsilon it is about a quarter above what a filter made for that moment would say; further away, a
+    third.
 
     Privacy: filters.md, Theorem 7, also when the moment of reading depends on everything seen.
 
@@ -46,7 +47,9 @@ class Odometer(Account):
             raise InvalidInput(show(self.spent), rule, "Use Laplace or Gaussian noise.")
 
     def spend(self, charge: Charge) -> Odometer:
-        """The odometer after this charge; refused only if its delta exceeds what is reserved, or no report would be left."""
+        """The odometer after this charge; refused only if its delta exceeds what is reserved,
+        or no report would be left.
+        """
         expect_charge(charge)
         left = self.reserved_delta - self.spent.delta
         if charge.delta > left:

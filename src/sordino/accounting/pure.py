@@ -67,9 +67,9 @@ def unit_delta(delta: Any) -> Fraction:
 def delta_bounds(pures: Pures, epsilon: Fraction) -> Interval:
     """The smallest delta that holds for every composition of pure losses (epsilon, count), from below and from above.
 
-    Privacy: whatever releases with these pure epsilons are composed, also adaptively, the whole is (epsilon, delta)-private
-    with delta the upper end; randomized responses with these epsilons are not, for any delta under the lower end.
-    `epsilon` may be negative. Raises `TooLarge` where several epsilons make too many combinations.
+    Privacy: whatever releases with these pure epsilons are composed, also adaptively, the whole is (epsilon,
+    delta)-private with delta the upper end; randomized responses with these epsilons are not, for any delta under the
+    lower end. `epsilon` may be negative. Raises `TooLarge` where several epsilons make too many combinations.
     Source: Kairouz, Oh, Viswanath (2015), Theorem 3.3; Murtagh, Vadhan (2016), Theorem 1.5.
 
     Example:
@@ -200,7 +200,9 @@ class _Responses(ABC):
 
     @abstractmethod
     def event(self, epsilon: Fraction) -> tuple[arb, arb, list[tuple[arb, arb]]]:
-        """P and Q of {L > epsilon}, without outcomes that cannot be told from L = epsilon; and P and Q of each of those."""
+        """P and Q of {L > epsilon}, without outcomes that cannot be told from L = epsilon;
+        and P and Q of each of those.
+        """
 
     def delta(self, epsilon: Fraction) -> arb:
         """P(E) - e^epsilon Q(E) for the best event E."""
@@ -225,9 +227,9 @@ class _Responses(ABC):
 def _guess(responses: _Responses, delta: Fraction) -> arb:
     """A ball around the epsilon where delta(epsilon) = delta: very likely, not certainly.
 
-    As a function of e^epsilon delta is convex and piecewise linear: a tangent's root is never too large, and exact on the
-    piece that holds it. log delta is nearly concave in epsilon, so that tangents to it, from the right, get near quickly;
-    the search begins at Hoeffding's bound.
+    As a function of e^epsilon delta is convex and piecewise linear: a tangent's root is never too large, and exact on
+    the piece that holds it. log delta is nearly concave in epsilon, so that tangents to it, from the right, get near
+    quickly; the search begins at Hoeffding's bound.
     """
     scale = float(certified(responses.largest))
     if scale == 0:
@@ -308,8 +310,8 @@ def _chance(count: int, lies: int, log_odds: arb) -> arb:
 def _fewer(count: int, edge: int, log_odds: arb) -> arb:
     """The probability of fewer than `edge` lies among `count` answers.
 
-    Summed downwards from the largest term, as 1 + c(1 + c'(1 + ...)) with ratios 1 > c > c' > ...; what lies below the last
-    term kept is between one and a geometric series. Above the mode the other tail is summed instead.
+    Summed downwards from the largest term, as 1 + c(1 + c'(1 + ...)) with ratios 1 > c > c' > ...; what lies below the
+    last term kept is between one and a geometric series. Above the mode the other tail is summed instead.
     """
     if not 0 < edge <= count:
         return arb(int(edge > 0))
@@ -324,7 +326,9 @@ def _fewer(count: int, edge: int, log_odds: arb) -> arb:
 
 
 def _negligible(count: int, top: int, tilt: float) -> int:
-    """A number of lies so unlikely, compared with `top`, that it is lost at the working precision; 0 if there is none."""
+    """A number of lies so unlikely, compared with `top`,
+    that it is lost at the working precision; 0 if there is none.
+    """
 
     def weight(lies: int) -> float:
         return -math.lgamma(lies + 1) - math.lgamma(count - lies + 1) - lies * tilt
@@ -338,7 +342,9 @@ def _negligible(count: int, top: int, tilt: float) -> int:
 
 
 def _mixed(counts: dict[Fraction, int]) -> _Responses:
-    """Several epsilons as integers of one unit, in two halves of similar size; `work` counts the products that it takes."""
+    """Several epsilons as integers of one unit, in two halves of similar size;
+    `work` counts the products that it takes.
+    """
     unit = Fraction(
         math.gcd(*(e.numerator for e in counts)) or 1, math.lcm(*(e.denominator for e in counts))
     )
@@ -372,7 +378,9 @@ class _Half:
 
 @dataclass(frozen=True)
 class _Mixed(_Responses):
-    """Responses with different epsilons (units, count), in two halves: every outcome of one meets a tail of the other."""
+    """Responses with different epsilons (units, count), in two halves:
+    every outcome of one meets a tail of the other.
+    """
 
     unit: Fraction
     halves: tuple[tuple[tuple[int, int], ...], ...]

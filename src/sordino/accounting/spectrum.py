@@ -1,8 +1,8 @@
 """delta(epsilon) of many uses of discrete losses as a short Fourier series, from above and from below.
 
-A slight Gaussian release is added, which makes the law of the sum smooth: the series then ends after some hundred terms,
-each a power of a transform of one use. So the work hardly depends on the number of uses. Lemma 5 of total.md bounds what
-is left out and what rounding does.
+A slight Gaussian release is added, which makes the law of the sum smooth: the series then ends after some hundred
+terms, each a power of a transform of one use. So the work hardly depends on the number of uses. Lemma 5 of total.md
+bounds what is left out and what rounding does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ Complex = npt.NDArray[np.complex128]
 
 
 class Window(NamedTuple):
-    """Tilted masses and means of one use, the tilted sum's log moment, mean and deviation, and how far from it it gets."""
+    """Tilted masses and means of one use, the tilted sum's log moment,
+    mean and deviation, and how far from it it gets.
+    """
 
     masses: Floats
     means: Floats
@@ -74,7 +76,9 @@ class Uses:
         return found
 
     def tilted(self, tilt: float) -> tuple[Floats, float]:
-        """Tilted masses, those of each part summing to one, and the log of what tilting multiplies the sum's mass by."""
+        """Tilted masses, those of each part summing to one,
+        and the log of what tilting multiplies the sum's mass by.
+        """
         tilted = self._logs + tilt * self.values
         top = np.maximum.reduceat(tilted, self.starts)
         masses = np.exp(tilted - top[self._which])
@@ -115,10 +119,10 @@ class Uses:
 class Spectrum:
     """The tilted law of sum + slight Gaussian release, as the Fourier coefficients of its density on a window.
 
-    Its coefficient at n turns per window, about `reference`, is within `errors[n]` of `coefficients[n]`. Beyond the window,
-    which starts `first` below and ends `last` above the reference, it has at most probability `outside` on each side.
-    `scale` is log E[e^(tilt (sum + Gaussian))], which rounding can have moved by `scale_error`, and the sum by
-    `value_error`; `smooth` is the shift of the Gaussian. All of it counts e^log_ways times.
+    Its coefficient at n turns per window, about `reference`, is within `errors[n]` of `coefficients[n]`. Beyond the
+    window, which starts `first` below and ends `last` above the reference, it has at most probability `outside` on
+    each side. `scale` is log E[e^(tilt (sum + Gaussian))], which rounding can have moved by `scale_error`, and the sum
+    by `value_error`; `smooth` is the shift of the Gaussian. All of it counts e^log_ways times.
     """
 
     reference: float

@@ -14,11 +14,12 @@ __all__ = ["SubBudget"]
 
 @dataclass(frozen=True, repr=False)
 class SubBudget(TwoMeterFilter):
-    """Allows a charge if both it and the whole filter do; `spent` is what the analyst spent, `whole` knows of everybody.
+    """Allows a charge if both it and the whole filter do; `spent` is what the analyst spent, `whole` knows of
+    everybody.
 
-    Privacy: all answers to the analyst together are (epsilon, delta)-DP for the sub-budget, and all answers to everybody for
-    the whole one: each filter sees all charges that it speaks of, and allows none that it would not allow alone
-    (filters.md, Theorem 3). Analysts who share answers are together bounded by the whole budget only.
+    Privacy: all answers to the analyst together are (epsilon, delta)-DP for the sub-budget, and all answers to
+    everybody for the whole one: each filter sees all charges that it speaks of, and allows none that it would not
+    allow alone (filters.md, Theorem 3). Analysts who share answers are together bounded by the whole budget only.
     """
 
     whole: TwoMeterFilter | None = None
@@ -39,7 +40,9 @@ class SubBudget(TwoMeterFilter):
 
     @property
     def remaining(self) -> Remaining:
-        """What the analyst has left, and of each meter no more than the whole has, unless that goes on by another meter."""
+        """What the analyst has left, and of each meter no more than the whole has,
+        unless that goes on by another meter.
+        """
         own, rest = (each.remaining for each in self._both)
         if rest.meters == (None, None, None):
             return Remaining(delta=min(own.delta, rest.delta))

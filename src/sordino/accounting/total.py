@@ -1,7 +1,7 @@
 """Composition is addition: a sum of privacy losses, itself a privacy loss with every view certified.
 
-Valid for a fixed plan: which losses are added may not depend on answers. For adaptive choice use filters.py. The theorem
-behind each view is in total.md.
+Valid for a fixed plan: which losses are added may not depend on answers. For adaptive choice use filters.py. The
+theorem behind each view is in total.md.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Total(Loss):
 
     @cached_property
     def _gaussians(self) -> tuple[GaussianLoss, GaussianLoss] | None:
-        """All Gaussian parts as one, a hair less and a hair more revealing than their sum: the shifts add in squares."""
+        """All Gaussian parts as one, a hair less and a hair more revealing than their sum:
+        the shifts add in squares.
+        """
         square = sum(
             (count * loss.shift**2 for loss, count in self.parts if isinstance(loss, GaussianLoss)),
             Fraction(0),
@@ -110,8 +112,8 @@ class Total(Loss):
     def _directions(self, attained: bool = False) -> list[list[tuple[Law, int]]]:
         """The laws to add, for each way in which the pairs can be turned; `attained`: of releases that there are.
 
-        Sampled losses turn together (the person is there, or not). A finite pair does not say which side has the person, so
-        each that is not symmetric turns by itself; all uses of one turn alike.
+        Sampled losses turn together (the person is there, or not). A finite pair does not say which side has the
+        person, so each that is not symmetric turns by itself; all uses of one turn alike.
         """
         laws = [
             (loss.attained_laws() if attained else loss.laws(), count, isinstance(loss, FiniteLoss))
@@ -152,7 +154,9 @@ class Total(Loss):
         numeric: Callable[[list[tuple[Law, int]], float], Bracket],
         none: float,
     ) -> Bracket:
-        """By the one formula for Gaussians where there is nothing else, else numerically; the worse direction counts."""
+        """By the one formula for Gaussians where there is nothing else,
+        else numerically; the worse direction counts.
+        """
         if not self._others and self._gaussians is not None:
             low, high = (gaussian(loss) for loss in self._gaussians)
             return Bracket(low - 2.0**-50 * abs(low), high)
@@ -182,7 +186,9 @@ class Total(Loss):
         return all(isinstance(loss, quick) for loss, _ in self.parts)
 
     def epsilon_bounds(self, delta: Number, accuracy: float = ACCURACY) -> Bracket:
-        """The certified interval that holds epsilon(delta), at most `accuracy` of it wide unless the plan is very large."""
+        """The certified interval that holds epsilon(delta),
+        at most `accuracy` of it wide unless the plan is very large.
+        """
         read = closed_unit("delta", delta)
         if read.lower == 0:
             return Bracket(0.0, self.maximum())
@@ -233,7 +239,8 @@ class Total(Loss):
             lambda parts, known: delta_bracket(parts, float_lower(read.lower), accuracy, known),
             least,
         )
-        # below the largest loss delta is positive, and floats must not say otherwise; nor are faint ones known from below
+        # below the largest loss delta is positive, and floats must not say otherwise; nor are faint ones known from
+        # below
         lower = found.lower * (1 - 2.0**-40) if found.lower >= _FAINT else 0.0
         return Bracket(lower, min(1.0, max(found.upper, _LEAST_NORMAL)))
 

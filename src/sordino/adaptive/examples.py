@@ -1,7 +1,7 @@
 """Public rows to rehearse on, made from the types of columns alone: four, some different, some equal, in no order.
 
-Numbers are 1, 0, 1, 0 (floats 1, 0, 1/2, 0), times this many days or hours, texts b, a, b, a, categories the type's own.
-A column of Python objects has the one kind of its values that are not missing, which is as public as a type.
+Numbers are 1, 0, 1, 0 (floats 1, 0, 1/2, 0), times this many days or hours, texts b, a, b, a, categories the type's
+own. A column of Python objects has the one kind of its values that are not missing, which is as public as a type.
 """
 
 from __future__ import annotations

@@ -254,7 +254,8 @@ class Answer:
         """The answer as one JSON text that `from_json` reads back without loss; the receipt is not part of it.
 
         Example:
-            >>> one = Answer((KeyColumn("ward", ("A",)), EstimateColumn("n", Estimates([7.0], [5.0], [9.0]), integer=True)))
+            >>> count = EstimateColumn("n", Estimates([7.0], [5.0], [9.0]), integer=True)
+            >>> one = Answer((KeyColumn("ward", ("A",)), count))
             >>> Answer.from_json(one.to_json()).rows()
             [{'ward': 'A', 'n': 7, 'n_low': 5, 'n_high': 9}]
         """
@@ -277,7 +278,8 @@ class Answer:
 
         Example:
             >>> keys = KeyColumn("name", ("=1+1", "A"))
-            >>> print(Answer((keys, EstimateColumn("n", Estimates([-7.0, 3.0], [-9.0, 1.0], [-5.0, 5.0])))).to_csv().strip())
+            >>> counts = EstimateColumn("n", Estimates([-7.0, 3.0], [-9.0, 1.0], [-5.0, 5.0]))
+            >>> print(Answer((keys, counts)).to_csv().strip())
             name,n,n_low,n_high
             '=1+1,-7.0,-9.0,-5.0
             A,3.0,1.0,5.0

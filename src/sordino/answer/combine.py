@@ -4,15 +4,15 @@ Noise of different answers is independent, so that weights 1/h², h being the ha
 least variance there is; for Gaussian noise nothing is lost against having paid for all of it at once. It is
 post-processing: it costs nothing beyond what the answers cost.
 
-The interval has half-width sqrt(sum w² h²). For Gaussian noise that is exact. For Laplace noise, and for both mixed, it is
-never too narrow from a confidence of `LEAST_CONFIDENCE` on: a weighted mean is nearer to a normal law, whose quantiles
-there are smaller against its deviation (`tests/answer/test_combine.py` computes it).
+The interval has half-width sqrt(sum w² h²). For Gaussian noise that is exact. For Laplace noise, and for both mixed,
+it is never too narrow from a confidence of `LEAST_CONFIDENCE` on: a weighted mean is nearer to a normal law, whose
+quantiles there are smaller against its deviation (`tests/answer/test_combine.py` computes it).
 
 That an answer is asked again, and at which price, should not hang on what the first one said: who asks again only if a
 number looks too large will find the mean too small, as in all of statistics.
 
-Only numbers whose half-width was known beforehand are mixed. All else is taken from the dearest answer: to choose by what
-the answers say, such as the narrower interval, would make intervals miss more often than they tell.
+Only numbers whose half-width was known beforehand are mixed. All else is taken from the dearest answer: to choose by
+what the answers say, such as the narrower interval, would make intervals miss more often than they tell.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ Key = tuple[object, ...]
 def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | None]]) -> Answer:
     """One answer of several to the same question, the dearest last, with the half-widths that were promised of each.
 
-    The answers must come from separate releases: one that was given twice is one. They must be of one number under the same
-    bounds, and HAVING or LIMIT must not have chosen their rows by noisy numbers. Rows are those of the dearest answer.
+    The answers must come from separate releases: one that was given twice is one. They must be of one number under the
+    same bounds, and HAVING or LIMIT must not have chosen their rows by noisy numbers. Rows are those of the dearest
+    answer.
     """
     best = answers[-1]
     if any(one.names != best.names or one.confidence != best.confidence for one in answers):

@@ -26,8 +26,8 @@ Limit: TypeAlias = int | Fraction | date
 class SuggestedBound:
     """One line of a declaration: `max_rows = 30`, or a column with its limits.
 
-    `below`, `inside` and `above` are how many persons lie there, each within `margin` 95 % of the time; `errors` are the
-    half-widths, 95 % of the time, of later answers under these bounds; `line` is what the owner may accept.
+    `below`, `inside` and `above` are how many persons lie there, each within `margin` 95 % of the time; `errors` are
+    the half-widths, 95 % of the time, of later answers under these bounds; `line` is what the owner may accept.
     """
 
     name: str
@@ -67,8 +67,8 @@ class SuggestedBound:
 class Suggestion:
     """The bounds that were found for one table, with the promise in plain words.
 
-    `query_epsilon` is the epsilon of the later questions whose errors are told. Printing it shows all of it; `toml` are the
-    lines alone.
+    `query_epsilon` is the epsilon of the later questions whose errors are told. Printing it shows all of it; `toml`
+    are the lines alone.
     """
 
     table: str

@@ -1,7 +1,7 @@
 """Audit of a training run by canaries: examples that are in or out by a coin, and must not be told apart too well.
 
-One run with many canaries gives a lower bound on its epsilon that holds with a chosen confidence, whatever the trainer does
-(Steinke, Nasr and Jagielski 2023). The theorem, and what a canary is here, are in canaries.md.
+One run with many canaries gives a lower bound on its epsilon that holds with a chosen confidence, whatever the trainer
+does (Steinke, Nasr and Jagielski 2023). The theorem, and what a canary is here, are in canaries.md.
 """
 
 from __future__ import annotations
@@ -78,11 +78,13 @@ def audit_training(
     rate: Number | None = None,
     name: str | None = None,
 ) -> TrainingAudit:
-    """Run `trainer(model, optimizer, loss, x, y)` once, with canaries among the examples, and bound its epsilon from below.
+    """Run `trainer(model, optimizer, loss, x, y)` once, with canaries among the examples, and bound its epsilon from
+    below.
 
-    The trainer must train the given model in place, with the given optimizer and loss (one number for each example), and
-    claims that this is (epsilon, delta)-differentially private for adding or removing one example. If it accounts for
-    Poisson samples, pass their `rate`: then it is also checked, in what the model sees, that examples are sampled so.
+    The trainer must train the given model in place, with the given optimizer and loss (one number for each example),
+    and claims that this is (epsilon, delta)-differentially private for adding or removing one example. If it accounts
+    for Poisson samples, pass their `rate`: then it is also checked, in what the model sees, that examples are sampled
+    so.
     """
     claimed, small = (
         float(positive("epsilon", epsilon).upper),
@@ -133,8 +135,8 @@ def _sampling(
 ) -> str:
     """Whether canaries took part as independent coins would have it: by their number, and by how much it varies.
 
-    Under Poisson sampling each included canary takes part in Bin(steps, rate) steps, independently. Both sides of the mean
-    and of the dispersion are tested, four tests that share 1 - confidence.
+    Under Poisson sampling each included canary takes part in Bin(steps, rate) steps, independently. Both sides of the
+    mean and of the dispersion are tested, four tests that share 1 - confidence.
     """
     from scipy.special import chdtr, chdtrc, ndtr
 
@@ -265,7 +267,9 @@ def certified_epsilon(
 def _refuted(
     epsilon: float, correct: int, guesses: int, canaries: int, delta: float, confidence: float
 ) -> bool:
-    """Whether an (epsilon, delta)-private run lets this many guesses be right with a chance below 1 - confidence only."""
+    """Whether an (epsilon, delta)-private run lets this many guesses be right with a
+    chance below 1 - confidence only.
+    """
     from scipy.special import bdtrc
 
     chance = 1 / (1 + math.exp(-epsilon))

@@ -1,8 +1,8 @@
 """A claim of privacy as its claimant may have meant it, and what is asked of an audit of it.
 
-A float stands for any number that rounds to it. log(3) has no exact float, so a claim of `math.log(3)` is not refuted by a
-digit that floats cannot hold: it counts as one unit in the last place more. Zero, whole numbers, Fractions and Decimals are
-exactly what they say.
+A float stands for any number that rounds to it. log(3) has no exact float, so a claim of `math.log(3)` is not refuted
+by a digit that floats cannot hold: it counts as one unit in the last place more. Zero, whole numbers, Fractions and
+Decimals are exactly what they say.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ def mechanism(
 ) -> None:
     """Run a function on two neighbouring inputs many times, and look for what tells them apart.
 
-    The word `mechanism` may be left out. The file is imported, so that it is run. A function of (model, optimizer, loss, x,
-    y) is a trainer: it is run once, with canaries among the examples.
+    The word `mechanism` may be left out. The file is imported, so that it is run. A function of (model, optimizer,
+    loss, x, y) is a trainer: it is run once, with canaries among the examples.
 
     Example: sordino audit mechanism.py:noisy_count --epsilon 1 --d1 10 --d2 11
     """

@@ -1,4 +1,6 @@
-"""What is left of a budget, in words: the whole, or with details meter by meter; and how many more usual answers fit."""
+"""What is left of a budget, in words: the whole, or with details meter by meter;
+and how many more usual answers fit.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def left_words(meter: TwoMeterFilter, *, details: bool = False) -> str:
 
 
 def cost_words(charge: Charge, meter: TwoMeterFilter | None) -> str:
-    """What a charge took, rounded up: its part of the budget; without a meter its epsilon, or mu^2 of Gaussian noise."""
+    """What a charge took, rounded up: its part of the budget;
+    without a meter its epsilon, or mu^2 of Gaussian noise.
+    """
     if charge.pure == 0 and not charge.delta:
         return "nothing"
     main = (

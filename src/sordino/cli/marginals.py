@@ -176,7 +176,9 @@ def term_of(expression: str) -> Any:
 
 
 def rendered(found: Marginals, ending: str) -> bytes:
-    """All cells of all tables, a line each: the table, a value of each of its columns, the count or sum, its interval."""
+    """All cells of all tables, a line each: the table, a value of each of its columns,
+    the count or sum, its interval.
+    """
     import pyarrow as pa
     from pyarrow import csv, parquet
 

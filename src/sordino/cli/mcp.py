@@ -36,8 +36,8 @@ def mcp(
 ) -> None:
     """Give an agent tools to preview and ask, over standard input and output (MCP).
 
-    For a server, pass its address, and set SORDINO_TOKEN to the agent's token: its budget and caps are kept there. For a
-    declaration of your own, name the agent's sub-budget and a cap for each question.
+    For a server, pass its address, and set SORDINO_TOKEN to the agent's token: its budget and caps are kept there. For
+    a declaration of your own, name the agent's sub-budget and a cap for each question.
 
     Example: sordino mcp https://sordino.example.org/visits
     """

@@ -98,7 +98,7 @@ def rounded_up(value: Fraction | float, digits: int = 4) -> str:
     """A text of this many digits that is never below the value, a float being read to twelve digits.
 
     Example:
-        >>> rounded_up(Fraction(2, 3)), rounded_up(0.1), rounded_up(1e-6), rounded_up(5294.6), rounded_up(Fraction(10**9))
+        >>> tuple(map(rounded_up, (Fraction(2, 3), 0.1, 1e-6, 5294.6, Fraction(10**9))))
         ('0.6667', '0.1', '1e-06', '5,295', '1e+09')
     """
     return _text(value, Context(prec=digits, rounding=ROUND_CEILING))

@@ -76,7 +76,10 @@ def _usage(error: Any) -> int:
     said = " ".join(message.split())
     if said.startswith("No such command") and ".toml'" in said and context is not None:
         commands = context.command.list_commands(context)
-        said = f"what to do comes before the declaration: {', '.join(f'{context.command_path} {name}' for name in commands)}."
+        said = (
+            f"what to do comes before the declaration: "
+            f"{', '.join(f'{context.command_path} {name}' for name in commands)}."
+        )
     stop = "" if said.endswith((".", "?", "!")) else "."
     hint = f"{stop} Try: {context.command_path} --help" if context is not None else ""
     fail(f"{said}{hint}")

@@ -146,7 +146,9 @@ def plan(
 def each_of(
     queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]
 ) -> list[Offer]:
-    """What each of this many questions may have: for each noise by basic composition, by the ledger, as a fixed list."""
+    """What each of this many questions may have: for each noise by basic composition,
+    by the ledger, as a fixed list.
+    """
     from sordino.accounting.filters import TwoMeterFilter
 
     if not 1 <= queries <= _MOST_QUERIES:

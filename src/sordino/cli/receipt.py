@@ -1,4 +1,6 @@
-"""`sordino receipt`: proofs that a question was charged and answered, and their check, which needs nothing but the file."""
+"""`sordino receipt`: proofs that a question was charged and answered,
+and their check, which needs nothing but the file.
+"""
 
 from __future__ import annotations
 

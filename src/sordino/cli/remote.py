@@ -1,4 +1,6 @@
-"""Commands about a dataset of a server: the address stands where a declaration would, and the token in the environment."""
+"""Commands about a dataset of a server: the address stands where a declaration would,
+and the token in the environment.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def suggest(
         ),
     ] = False,
 ) -> None:
-    """Find bounds privately: rows and groups of a person, and limits of numbers and dates. It is charged like a question.
+    """Find bounds privately: rows and groups of a person, and limits of numbers and dates. It is charged like a
+    question.
 
     The lines for the declaration go to standard output; accept those that you like by writing them into it.
 

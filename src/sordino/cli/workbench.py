@@ -40,7 +40,8 @@ def workbench(
 ) -> None:
     """Ask your own tables in a browser: a server for this machine only, and a page that is already logged in.
 
-    It charges the ledger of the declaration, as all other commands do. The link that it prints works once. Ctrl-C ends it.
+    It charges the ledger of the declaration, as all other commands do. The link that it prints works once. Ctrl-C ends
+    it.
 
     Example: sordino workbench visits.toml
     """

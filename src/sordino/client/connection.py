@@ -1,4 +1,5 @@
-"""Requests to a Sordino server: a token, JSON, and errors that are those of a session. Nothing but the standard library.
+"""Requests to a Sordino server: a token, JSON, and errors that are those of a session. Nothing but the standard
+library.
 
 A request that is safe to repeat is repeated when a connection breaks; a question is, because its key is chosen here.
 """

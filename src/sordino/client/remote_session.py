@@ -115,8 +115,8 @@ def connect(
     """A session with a server: `so.connect("https://sordino.example.org/visits", token="sordino_...")`.
 
     The dataset is named at the end of the address, or by `dataset`, or is the only one that is open to you. Without a
-    `token` that of SORDINO_TOKEN, or in the file SORDINO_TOKEN_FILE, is used. `reason` is what an owner reads who has to
-    approve a question. `certificate` is the file of an authority of your own.
+    `token` that of SORDINO_TOKEN, or in the file SORDINO_TOKEN_FILE, is used. `reason` is what an owner reads who has
+    to approve a question. `certificate` is the file of an authority of your own.
     """
     connection = Connection(address, token, certificate)
     if len(connection.named) > 1 or (
@@ -168,8 +168,8 @@ class RemoteSession:
     def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
         """The noisy answer to one SELECT, as `Session.sql` gives it.
 
-        The same question at the same offer is answered with the stored bytes, for nothing; with a `request_id` of your own
-        it can be asked again from anywhere.
+        The same question at the same offer is answered with the stored bytes, for nothing; with a `request_id` of your
+        own it can be asked again from anywhere.
         """
         if not isinstance(query, str):
             raise InvalidInput(show(query), "a question is a text", "Pass one SELECT.")
@@ -303,7 +303,9 @@ class RemoteSession:
         return tuple(found)
 
     def proof(self, request_id: str, *, since: int | None = None) -> Proof:
-        """The receipt that proves a question of one's own was recorded, to be kept: `sordino receipt verify` checks it."""
+        """The receipt that proves a question of one's own was recorded,
+        to be kept: `sordino receipt verify` checks it.
+        """
         from sordino.ledger.public_log import Proof
 
         for one in self._server.get(f"{self._path}/questions")["questions"]:

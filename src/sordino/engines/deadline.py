@@ -49,7 +49,9 @@ def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[N
 
 
 def within(run: TimedRun, seconds: float | None) -> Run:
-    """What runs the statements of one question, which take this many seconds together at most, counted from the first."""
+    """What runs the statements of one question, which take this many seconds together at most,
+    counted from the first.
+    """
     if seconds is None:
         return run
     end: list[float] = []

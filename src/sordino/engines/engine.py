@@ -54,8 +54,9 @@ class Engine(Protocol):
 
         All that runs takes `deadline` seconds together at most, counted from the first statement.
 
-        It is entered before the charge, so that what can be known by then is refused, with InvalidInput, before anything
-        is spent: a source that is not there or has changed, statements (those that are known) which would not run.
+        It is entered before the charge, so that what can be known by then is refused, with InvalidInput, before
+        anything is spent: a source that is not there or has changed, statements (those that are known) which would not
+        run.
         """
 
     @property

@@ -150,9 +150,9 @@ def admitted(
 ) -> tuple[Admitted, ...]:
     """The person, if the table names one, its keys and every declared column, each by its place in the source.
 
-    `identity` (of a name and a type at a place) and `cell` give the engine's expression, None where the type is not on its
-    list; `convertible` says in words what to do with such a type. Names are compared without regard to case; a source in
-    which that is ambiguous is refused.
+    `identity` (of a name and a type at a place) and `cell` give the engine's expression, None where the type is not on
+    its list; `convertible` says in words what to do with such a type. Names are compared without regard to case; a
+    source in which that is ambiguous is refused.
     """
     expect_distinct(table, [column.name for column in columns])
     where = f"tables.{table.name}"
@@ -180,7 +180,9 @@ def admitted(
 
 
 def _identities(table: Table) -> Iterator[tuple[str, str, str]]:
-    """The person and the keys: as what the engine offers each, its name in the source, and what to call it in errors."""
+    """The person and the keys: as what the engine offers each,
+    its name in the source, and what to call it in errors.
+    """
     if table.person is not None:
         yield table.person_column, table.person, f"tables.{table.name}.unit = {show(table.person)}"
     for name in table.identities:
@@ -194,7 +196,8 @@ def _identities(table: Table) -> Iterator[tuple[str, str, str]]:
 
 
 def expect_comparable(tables: Sequence[Table], entered: Mapping[str, Sequence[Admitted]]) -> None:
-    """Refuse tables whose persons, or keys, cannot be compared: = would convert one of them, and could merge two persons.
+    """Refuse tables whose persons, or keys, cannot be compared: = would convert one of them, and could merge two
+    persons.
 
     `entered` is what was admitted of each table, by its name.
     """

@@ -1,7 +1,9 @@
-"""What public tables hold, read for the planner: they protect nobody, so that their values are as public as a declaration.
+"""What public tables hold, read for the planner: they protect nobody, so that their values are as public as a
+declaration.
 
-Columns without declared values or bounds get those of the table itself, and its rows tell which keys belong together. So
-GROUP BY the name of a public row answers every name, without selection and without a delta: relations.md, Theorem 3.
+Columns without declared values or bounds get those of the table itself, and its rows tell which keys belong together.
+So GROUP BY the name of a public row answers every name, without selection and without a delta: relations.md, Theorem
+3.
 """
 
 from __future__ import annotations
@@ -176,7 +178,8 @@ def _ends(table: Table, cell: exp.Expr, run: Run) -> tuple[Any, Any]:
 
 
 def _contents(table: Table, filled: frozenset[str], run: Run) -> Contents:
-    """All rows, and those that a look by the key finds, in the columns whose values are known; none if they are too many.
+    """All rows, and those that a look by the key finds, in the columns whose values are known; none if they are too
+    many.
 
     They are the same rows but where two share a key, of which a look takes the least of each column.
     """

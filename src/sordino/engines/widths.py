@@ -193,7 +193,9 @@ class Widths:
         return _hull(found) if found else (0, 0)
 
     def _extreme(self, node: exp.Expr, facts: Sequence[_Fact]) -> Reach:
-        """LEAST is no greater than each argument that is known, since NULLs are skipped; the other end needs all of them."""
+        """LEAST is no greater than each argument that is known, since NULLs are skipped;
+        the other end needs all of them.
+        """
         parts = [self._ends(one, facts) for one in (node.this, *node.expressions)]
         low, high = zip(*parts, strict=True)
         pick = min if isinstance(node, exp.Least) else max

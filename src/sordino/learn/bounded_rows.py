@@ -1,12 +1,13 @@
 """Rows of numbers within declared bounds, as integer vectors of bounded norm, and their noisy sums.
 
-Lemma. `on_lattice(rows, bound)` gives integer vectors, each a function of its row alone, of L2 norm at most bound * SCALE.
-Entries are multiplied by SCALE and cut off towards zero. Squares of whole numbers add up exactly in any order, so that no
-other row can change a norm. A vector longer than bound * SCALE * (1 - 2^-40) is shortened to that in floats, which errs by
-less than 2^-45, and cut off again, which lengthens no vector.
+Lemma. `on_lattice(rows, bound)` gives integer vectors, each a function of its row alone, of L2 norm at most bound *
+SCALE. Entries are multiplied by SCALE and cut off towards zero. Squares of whole numbers add up exactly in any order,
+so that no other row can change a norm. A vector longer than bound * SCALE * (1 - 2^-40) is shortened to that in
+floats, which errs by less than 2^-45, and cut off again, which lengthens no vector.
 
 Matrix products in floats may add in an order that depends on other rows. Here and in the estimators they are of whole
-numbers below 2^53, exact in every order; all else is done entry by entry, which does not depend on where an entry stands.
+numbers below 2^53, exact in every order; all else is done entry by entry, which does not depend on where an entry
+stands.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def on_lattice(rows: Floats, bound: float) -> Floats:
 
 
 def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
-    """Products of whole rows, whose sums of magnitudes are at most `most`, with public weights on a lattice of their own.
+    """Products of whole rows, whose sums of magnitudes are at most `most`, with public weights on a lattice of their
+    own.
 
     Each is exact, whatever the order of addition: a row's scores are functions of the row and the weights alone.
     Rounding the weights moves a score by at most `most`^2 * 2^-51 times the largest sum of a class's weights.
@@ -96,8 +98,8 @@ def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:
 def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
     """The matrix of second moments, sum of row (outer) row, with symmetric noise; mu-Gaussian-private as above.
 
-    Privacy: one row adds z (outer) z, whose upper triangle has L2 norm at most |z|^2, in whole numbers. Products and their
-    sums over this many rows stay below 2^53, so that they are exact in floats.
+    Privacy: one row adds z (outer) z, whose upper triangle has L2 norm at most |z|^2, in whole numbers. Products and
+    their sums over this many rows stay below 2^53, so that they are exact in floats.
     """
     whole, width = on_lattice(rows, bound), rows.shape[1]
     total = sum(

@@ -1,9 +1,9 @@
 """Sums of clipped gradients in whole numbers: what is proven in step.md, as code.
 
-Every unit (an example, or a person with up to k examples) adds an integer vector of norm at most `CLIP_STEPS`, which is a
-function of that unit and the model alone. Weights come by the cheaper of two ways: each unit's matrix is made and put on a
-lattice (`products.py`), or rows are put on lattices and multiplied for all units at once, exactly, in float64. Sums are kept
-in int64.
+Every unit (an example, or a person with up to k examples) adds an integer vector of norm at most `CLIP_STEPS`, which
+is a function of that unit and the model alone. Weights come by the cheaper of two ways: each unit's matrix is made and
+put on a lattice (`products.py`), or rows are put on lattices and multiplied for all units at once, exactly, in
+float64. Sums are kept in int64.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ class ClippedSums:
         self.shapes = Shapes.of(pieces, self.per_unit)
 
     def add(self, loss: Callable[[Any], Any]) -> Any:
-        """Add one physical batch of units * per_unit examples; `loss` runs the model and gives one loss for each example.
+        """Add one physical batch of units * per_unit examples; `loss` runs the model and gives one loss for each
+        example.
 
         Returns the losses, which are secret. Privacy: step.md, Theorem 1.
         """

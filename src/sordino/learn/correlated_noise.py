@@ -1,7 +1,7 @@
 """Exact noise that is correlated over steps: what one step adds, the next ones take back in part.
 
-Theorem. All steps together are as private as one Gaussian mechanism for each time that a unit takes part, if its times are
-at least `bands` steps apart. Proof: correlated_noise.md.
+Theorem. All steps together are as private as one Gaussian mechanism for each time that a unit takes part, if its times
+are at least `bands` steps apart. Proof: correlated_noise.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def column(bands: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Shifted:
-    """What noise is added to: whole * 2^bits + part in each coordinate; a unit is 2^-12 steps of the gradients' lattice."""
+    """What noise is added to: whole * 2^bits + part in each coordinate;
+    a unit is 2^-12 steps of the gradients' lattice.
+    """
 
     whole: Any
     part: Any
@@ -48,7 +50,8 @@ class Shifted:
 
 
 class CorrelatedNoise:
-    """Releases sums of clipped gradients step by step; `sigma` is its noise in lengths of a column of C, times the norm.
+    """Releases sums of clipped gradients step by step; `sigma` is its noise in lengths of a column of C, times the
+    norm.
 
     What it remembers is secret: the noise of the last `bands` - 1 steps.
 

@@ -21,7 +21,9 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and targets as tensors, or as a dataset of such; `members` holds the places of each unit's examples, or -1."""
+    """Inputs and targets as tensors, or as a dataset of such;
+    `members` holds the places of each unit's examples, or -1.
+    """
 
     source: Any
     count: int

@@ -20,7 +20,9 @@ if triton is not None:
         scaled, shifted, into, out, small, channels, length,
         EACH: tl.constexpr, MANY: tl.constexpr, FEW: tl.constexpr,
     ) -> Any:  # fmt: skip
-        """For each channel of one group of one example: the sum of gradients times what was normalized, and of gradients."""
+        """For each channel of one group of one example:
+        the sum of gradients times what was normalized, and of gradients.
+        """
         first = tl.program_id(0) * channels + tl.program_id(1) * EACH
         start = first.to(tl.int64) * length
         count = EACH * length

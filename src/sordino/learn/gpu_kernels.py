@@ -1,8 +1,8 @@
 """Kernels in Triton for exact noise: ChaCha20 words, and what floats can decide of them.
 
-Number i of a launch has the 64-bit word (high, low): `high` is word j of ChaCha20 block b of stream 0 and `low` that of
-stream 1, where i = (b // LANES * 16 + j) * LANES + b % LANES. `draw_short` looks at `high` alone, in float32; `draw_long` at
-both, in float64. What they decide, they decide as `RoundedNoise` does; proof in gpu_noise.md.
+Number i of a launch has the 64-bit word (high, low): `high` is word j of ChaCha20 block b of stream 0 and `low` that
+of stream 1, where i = (b // LANES * 16 + j) * LANES + b % LANES. `draw_short` looks at `high` alone, in float32;
+`draw_long` at both, in float64. What they decide, they decide as `RoundedNoise` does; proof in gpu_noise.md.
 """
 
 # No `from __future__ import annotations`: Triton reads the annotations of its kernels.

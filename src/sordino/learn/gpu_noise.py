@@ -22,7 +22,9 @@ from sordino.mechanisms.rounded import NORMAL, RoundedNoise
 __all__ = ["SHORT_DOUBT", "GpuNoise", "draw_rounded", "short_error"]
 
 SHORT_DOUBT = 2.0**-18
-"""How far the float32 magnitude can be from the true one, in units of the scale; every input is tried on each device."""
+"""How far the float32 magnitude can be from the true one, in units of the scale;
+every input is tried on each device.
+"""
 
 _FLOOR = 2**20
 """Of the first 31 bits: smaller uniforms are not decided in float32."""
@@ -34,7 +36,9 @@ _ROOM = 32
 
 
 def short_error(device: Any) -> float:
-    """The largest error of the float32 magnitude over all inputs that it may decide, on this device: tried one by one."""
+    """The largest error of the float32 magnitude over all inputs that it may decide,
+    on this device: tried one by one.
+    """
     from sordino.learn.gpu_kernels import LANES, largest_error
 
     count = (2**31 - _FLOOR) // LANES
@@ -55,7 +59,9 @@ def _expect_sound(device: str) -> None:
 def draw_rounded(
     scale: Fraction, count: int, device: Any, sums: Any = None, coarse: int = 0, *, source: Bits
 ) -> Any:
-    """`count` exact draws of round(scale Z) as int32; of int64 `sums` k, 2^j round(k/2^j + scale Z) with j = `coarse`."""
+    """`count` exact draws of round(scale Z) as int32; of int64 `sums` k,
+    2^j round(k/2^j + scale Z) with j = `coarse`.
+    """
     from sordino.learn.gpu_kernels import LANES, draw_long, draw_short
 
     _expect_sound(str(device))

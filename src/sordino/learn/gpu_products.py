@@ -1,8 +1,8 @@
 """Kernels in Triton that multiply out each unit's matrix of a weight, and either measure it or add it up, rounded.
 
-Both are one compiled kernel, and a unit's matrix is made of that unit's numbers alone in a fixed order: so what is measured
-in one launch is, bit for bit, what is added up in the next. It is never written to memory. There is one kernel for
-convolutions and one for layers whose rows are kept in half precision.
+Both are one compiled kernel, and a unit's matrix is made of that unit's numbers alone in a fixed order: so what is
+measured in one launch is, bit for bit, what is added up in the next. It is never written to memory. There is one
+kernel for convolutions and one for layers whose rows are kept in half precision.
 """
 
 # No `from __future__ import annotations`: Triton reads the annotations of its kernels.
@@ -229,7 +229,9 @@ def _is_tf32_allowed() -> bool:
 
 
 def _parted(images: Any, sy: int, sx: int) -> Any:
-    """(examples, channels, height, width) as (examples, sy, sx, channels, height / sy, width / sx), filled with zeros."""
+    """(examples, channels, height, width) as (examples, sy, sx, channels,
+    height / sy, width / sx), filled with zeros.
+    """
     if sy == sx == 1:
         return images.contiguous()
     high, wide = images.shape[2:]
@@ -240,7 +242,9 @@ def _parted(images: Any, sy: int, sx: int) -> Any:
 
 
 def _cut(length: int, height: int, *, by_place: bool, tf32: bool) -> tuple[int, int, int]:
-    """How many rows and gradients a program takes at a time, and how many turns are on their way: as measured on an H200."""
+    """How many rows and gradients a program takes at a time,
+    and how many turns are on their way: as measured on an H200.
+    """
     high = 128 if height > 64 else 64
     if length <= 16:
         return 16, high, 3
@@ -360,7 +364,9 @@ class GpuRowProduct:
         return squares.sum(1).sqrt() * scales
 
     def add(self, sums: Any, factors: Any, coarse: int) -> None:
-        """Add `coarse` times round(matrix * factor of its unit) to the int64 sums; nothing where float32 is too small."""
+        """Add `coarse` times round(matrix * factor of its unit) to the int64 sums;
+        nothing where float32 is too small.
+        """
         squares = torch.empty(1, dtype=torch.float64, device=sums.device)
         self._launch(
             squares, sums, factors.contiguous(), self._scales(len(factors)), coarse, adding=True

@@ -1,7 +1,8 @@
 """Exact Gaussian noise for sums of clipped gradients.
 
-Theorem. Sums of integer vectors that one unit moves by at most `CLIP_STEPS` in L2, plus N(0, (sigma CLIP_STEPS)^2) on each
-coordinate, rounded to multiples of 2^j steps, are exactly (1/sigma)-Gaussian-differentially private. Proof: step.md.
+Theorem. Sums of integer vectors that one unit moves by at most `CLIP_STEPS` in L2, plus N(0, (sigma CLIP_STEPS)^2) on
+each coordinate, rounded to multiples of 2^j steps, are exactly (1/sigma)-Gaussian-differentially private. Proof:
+step.md.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _NOISE_BITS = 8
 class GradientNoise(Gaussian):
     """Normal noise of `sigma` clipping norms, on a lattice that is coarse beside the noise and fine beside a sum.
 
-    The noise has between 2^7 and 2^8 steps of the coarse lattice: then even float32 decides nearly every draw, and rounding
-    adds less than a hundred-thousandth to the variance.
+    The noise has between 2^7 and 2^8 steps of the coarse lattice: then even float32 decides nearly every draw, and
+    rounding adds less than a hundred-thousandth to the variance.
 
     Privacy: (1/sigma)-Gaussian-private for sums that one unit moves by at most `CLIP_STEPS` in L2.
     """

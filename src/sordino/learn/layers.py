@@ -1,7 +1,8 @@
 """Which layers can be trained, and what one example's gradient is made of in each.
 
 A gradient is a sum of outer products of rows (`Rows`: weights of Linear, Conv and Embedding) or a plain vector
-(`PlainVector`: biases and the weights of norms). Both are functions of one example's activations and output gradients only.
+(`PlainVector`: biases and the weights of norms). Both are functions of one example's activations and output gradients
+only.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Patches:
-    """Where the rows of a convolution are: entry (channel, i, j) of row (y, x) is input[channel, y sy + i dy - py, ...]."""
+    """Where the rows of a convolution are: entry (channel, i, j) of row (y,
+    x) is input[channel, y sy + i dy - py, ...].
+    """
 
     channels: int
     height: int
@@ -71,9 +74,9 @@ class Patches:
 class Rows:
     """The gradient of `parameter` for one example is the sum over rows t of out[t] (outer) into[t], group by group.
 
-    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis. `into_rows` copies
-    entries, each at most `copies` times, into rows of shape (examples, groups, T, p); `out_rows` does it once each, into
-    (examples, groups, T, d). `shaped` brings sums of products, (groups, d, p), into the parameter's order.
+    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis. `into_rows`
+    copies entries, each at most `copies` times, into rows of shape (examples, groups, T, p); `out_rows` does it once
+    each, into (examples, groups, T, d). `shaped` brings sums of products, (groups, d, p), into the parameter's order.
     """
 
     parameter: Any

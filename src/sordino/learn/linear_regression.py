@@ -1,7 +1,8 @@
 """Linear regression from one noisy matrix of second moments.
 
-Privacy: all that is learned is a function of sum of z (outer) z, z = (features, 1, target), released once with the whole
-budget (bounded_rows.py). The ridge that makes it solvable depends on the noise's public scale and on the noisy matrix.
+Privacy: all that is learned is a function of sum of z (outer) z, z = (features, 1, target), released once with the
+whole budget (bounded_rows.py). The ridge that makes it solvable depends on the noise's public scale and on the noisy
+matrix.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ __all__ = ["LinearRegression"]
 class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Least squares on noisy sufficient statistics, regularised as much as their noise needs.
 
-    `bounds` and `target_bounds` are declared limits. Rows are scaled to [0, 1] and shortened to `row_norm`, by default the
-    root of the number of features; where only some features are not zero (one-hot columns) a smaller one means less noise.
+    `bounds` and `target_bounds` are declared limits. Rows are scaled to [0, 1] and shortened to `row_norm`, by default
+    the root of the number of features; where only some features are not zero (one-hot columns) a smaller one means
+    less noise.
     """
 
     _what = "fit a linear regression"

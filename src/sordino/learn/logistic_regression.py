@@ -1,9 +1,9 @@
 """Logistic regression by noisy gradient descent on all rows, with exact sums.
 
 Privacy: in each step a row adds c (outer) a, for a its features and 1 as whole numbers (`SCALE` to the unit) and c its
-residuals times a public factor, shortened so that |c| |a| <= the bound, and cut off towards zero. So one row moves the whole
-numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of rows. Scores
-are exact products of whole numbers (bounded_rows.py): no other row can change one by a rounding.
+residuals times a public factor, shortened so that |c| |a| <= the bound, and cut off towards zero. So one row moves the
+whole numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of
+rows. Scores are exact products of whole numbers (bounded_rows.py): no other row can change one by a rounding.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _PACES = ((Fraction(1, 12), 150, 4.0), (Fraction(1), 300, 16.0), (math.inf, 500,
 class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Gradient descent with momentum; the answer is the mean of the later steps.
 
-    `classes` and `bounds` are declared. `clip` bounds the gradient of one row, for features scaled to [0, 1]. Number and
-    length of steps are by default chosen for the budget: more and longer ones where there is less noise.
+    `classes` and `bounds` are declared. `clip` bounds the gradient of one row, for features scaled to [0, 1]. Number
+    and length of steps are by default chosen for the budget: more and longer ones where there is less noise.
     """
 
     _what = "fit a logistic regression"

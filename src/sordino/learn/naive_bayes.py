@@ -1,7 +1,7 @@
 """Naive Bayes from one noisy sum: for each class the number of rows, and of each feature the sums of x and x(1 - x).
 
-Privacy: a row adds (1, x, x(1 - x)) to the sums of its class and nothing elsewhere, released once (bounded_rows.py). Columns
-of zeros and ones have x(1 - x) = 0, so that they cost nothing twice.
+Privacy: a row adds (1, x, x(1 - x)) to the sums of its class and nothing elsewhere, released once (bounded_rows.py).
+Columns of zeros and ones have x(1 - x) = 0, so that they cost nothing twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What pays for a run: a charge for the whole of it, and an entry for each stretch of steps, so that none is taken twice."""
+"""What pays for a run: a charge for the whole of it, and an entry for each stretch of steps,
+so that none is taken twice.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ __all__ = ["Mark", "Payments", "ledger_for"]
 
 
 def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget | None) -> Ledger:
-    """The ledger that pays: the one given, the one of a file with a budget of its own, or one in memory for this run."""
+    """The ledger that pays: the one given, the one of a file with a budget of its own,
+    or one in memory for this run.
+    """
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is not None and not isinstance(ledger, str | Path):
@@ -57,7 +61,9 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a run stands: how many stretches were begun, how many steps are done or lost, and the model's digest there."""
+    """Where a run stands: how many stretches were begun, how many steps are done or lost,
+    and the model's digest there.
+    """
 
     run: str
     stretch: int = 0
@@ -115,7 +121,9 @@ class Payments:
         self.ledger.store(receipt, mark.answer)
 
     def resumed(self, mark: Mark) -> Mark:
-        """The mark of a checkpoint, moved past steps that were begun after it and lost; refuses one that is not the last."""
+        """The mark of a checkpoint, moved past steps that were begun after it and lost;
+        refuses one that is not the last.
+        """
         self.paid(mark.run)
         payment = self.ledger.payment(f"{mark.run}/{mark.stretch}")
         if mark.stretch and (payment is None or payment.answer != digest(mark.answer)):

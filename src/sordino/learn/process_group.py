@@ -1,6 +1,8 @@
-"""Several processes, each with a GPU of its own, that train one model: integer sums are added up, and noise is drawn once.
+"""Several processes, each with a GPU of its own, that train one model: integer sums are added up, and noise is drawn
+once.
 
-The first process throws the coins, draws the noise, pays and writes checkpoints; all others get from it what was released.
+The first process throws the coins, draws the noise, pays and writes checkpoints; all others get from it what was
+released.
 """
 
 from __future__ import annotations
@@ -102,7 +104,10 @@ class ProcessGroup:
         return bool(flag.item())
 
     def released(self, sums: Any, release: Callable[[Any], Any]) -> Any:
-        """The sums of all processes, released once: by the first, for all. Whole numbers add up to the same in any order."""
+        """The sums of all processes, released once: by the first, for all.
+
+        Whole numbers add up to the same in any order.
+        """
         if self.size == 1:
             return release(sums)
         torch.distributed.reduce(sums, dst=self._source, group=self.group)

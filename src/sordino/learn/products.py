@@ -15,7 +15,9 @@ from sordino.learn.torch_extra import torch
 __all__ = ["PRODUCT_STEPS", "Product", "is_multiplied_out", "kept_for_product"]
 
 PRODUCT_STEPS = 2**20
-"""The clipping norm in steps of the lattice of products: coarser than that of sums, so that float32 adds a few exactly."""
+"""The clipping norm in steps of the lattice of products: coarser than that of sums,
+so that float32 adds a few exactly.
+"""
 
 _AT_ONCE = 2**24 // PRODUCT_STEPS
 _LEAST_SQUARED = 2.0**-60
@@ -60,7 +62,9 @@ def _by_kernel(piece: Rows) -> bool:
 
 
 class Product:
-    """The matrices of one piece: kept here, or on a GPU made by one kernel when they are measured and again when summed."""
+    """The matrices of one piece: kept here, or on a GPU made by one kernel when they
+    are measured and again when summed.
+    """
 
     def __init__(self, piece: Rows, by_unit: Callable[[Any], Any]) -> None:
         self.piece = piece

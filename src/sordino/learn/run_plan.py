@@ -33,8 +33,8 @@ _UNITS = {Neighbors.ADD_REMOVE: "adding or removing", Neighbors.REPLACE: "replac
 class RunPlan:
     """Noisy steps on Poisson samples: how many, at which rate, with which noise (`sigma`, in clipping norms).
 
-    With `bands` the noise is correlated over so many steps, in which a unit takes part once at most; sigma is then in the
-    length by which one unit moves them all (correlated_noise.md).
+    With `bands` the noise is correlated over so many steps, in which a unit takes part once at most; sigma is then in
+    the length by which one unit moves them all (correlated_noise.md).
 
     Example:
         >>> plan = RunPlan.within(epsilon=2, delta=1e-6, rate=Fraction(1, 100), steps=100)
@@ -136,7 +136,9 @@ class RunPlan:
 
     @cached_property
     def loss(self) -> Loss:
-        """The privacy loss of the run: what step.md and correlated_noise.md prove of a turn, as often as there are turns."""
+        """The privacy loss of the run: what step.md and correlated_noise.md prove of a turn,
+        as often as there are turns.
+        """
         if self.chance == 1:
             moved = 1 if self.neighbors is Neighbors.ADD_REMOVE else 2
             return self.turns * GaussianLoss(moved / self.sigma)

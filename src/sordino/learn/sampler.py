@@ -3,7 +3,8 @@
 Where noise is correlated over steps, units take turns as well (correlated_noise.md).
 
 Lemma. `sampled(rate, count)` is a set in which every one of `count` units is independently with probability `rate`, a
-rational number: `bernoulli` compares the first bits of a uniform with those of the rate, and more bits where they are equal.
+rational number: `bernoulli` compares the first bits of a uniform with those of the rate, and more bits where they are
+equal.
 """
 
 from __future__ import annotations

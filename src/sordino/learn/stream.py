@@ -1,4 +1,5 @@
-"""Running totals over time: one budget for the whole stream, and an error that grows like log(steps), not like their root.
+"""Running totals over time: one budget for the whole stream, and an error that grows like log(steps), not like their
+root.
 
 Theorem. All readings of a `Stream` together are mu-Gaussian-private for one person who changes the numbers of at most
 `max_steps` steps by at most `sensitivity` (L2) in each. Proof: stream.md.
@@ -46,7 +47,8 @@ class Reading:
 
 
 class Stream:
-    """Adds up whole numbers (counts, or sums on a lattice) that arrive step by step, and tells the noisy total after each.
+    """Adds up whole numbers (counts, or sums on a lattice) that arrive step by step, and tells the noisy total after
+    each.
 
     With a `horizon` it ends after this many steps; without, it goes on in blocks of doubling length. `width` makes each
     number a vector. `bands` keeps only this many steps in memory, at some more error; if a person's steps are at least

@@ -1,7 +1,7 @@
 """Training with differential privacy: charge, then noisy steps on Poisson samples, then a model with a receipt.
 
-Each step is proven in step.md to have exactly the loss that `RunPlan` accounts for; where noise is correlated over steps,
-each turn of a unit in correlated_noise.md.
+Each step is proven in step.md to have exactly the loss that `RunPlan` accounts for; where noise is correlated over
+steps, each turn of a unit in correlated_noise.md.
 """
 
 from __future__ import annotations
@@ -65,16 +65,18 @@ class Trainer:
     secret unless neighbors="replace". Each unit's gradient is clipped to the L2 norm `clip`. With `persons`, who each
     example is of, a unit is a person with up to `max_examples` of their examples.
 
-    With `bands` above 1 the noise is correlated over so many steps (DP-FTRL): what one step adds, the next ones take back in
-    part, and each unit takes part in at most one of so many steps. With `bands` = 1 / rate nothing is sampled.
+    With `bands` above 1 the noise is correlated over so many steps (DP-FTRL): what one step adds, the next ones take
+    back in part, and each unit takes part in at most one of so many steps. With `bands` = 1 / rate nothing is sampled.
 
-    With a `group` of torch.distributed, processes that were given the same things train one model: each computes a part of
-    each sample, and the first adds noise, once, and pays.
+    With a `group` of torch.distributed, processes that were given the same things train one model: each computes a
+    part of each sample, and the first adds noise, once, and pays.
 
-    The whole run is charged to `ledger` before the first gradient: that of a session, a file with a `budget`, or one in
-    memory for this run alone. `physical_batch` is how many units are computed at a time; it changes memory, not results.
+    The whole run is charged to `ledger` before the first gradient: that of a session, a file with a `budget`, or one
+    in memory for this run alone. `physical_batch` is how many units are computed at a time; it changes memory, not
+    results.
 
-    Privacy: step.md, under the assumptions named there. What the optimizer does with noisy gradients is post-processing.
+    Privacy: step.md, under the assumptions named there. What the optimizer does with noisy gradients is
+    post-processing.
     """
 
     def __init__(

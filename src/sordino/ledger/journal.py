@@ -1,8 +1,8 @@
 """The entries of a ledger in its place: read up to their end, each link checked, and written by one writer at a time.
 
-To write is one step: become the only writer, take in what others appended, decide, append, commit. Threads that want to
-write at the same time share one transaction, and so one sync of the disk. After a failure the outcome may be unknown, so
-nothing more is read or written here until the place is opened again.
+To write is one step: become the only writer, take in what others appended, decide, append, commit. Threads that want
+to write at the same time share one transaction, and so one sync of the disk. After a failure the outcome may be
+unknown, so nothing more is read or written here until the place is opened again.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ class Journal:
     def write(self, step: Callable[[], Draft | None]) -> Row | None:
         """Catch up as the only writer, let `step` decide, and append what it drafts: durable when this returns.
 
-        Steps of threads that wait here are written together, one after the other in one transaction, by one of them. After
-        a failure the outcome may be unknown, so nothing more is granted here: the place must be opened again. A step is run
-        again where another process was faster.
+        Steps of threads that wait here are written together, one after the other in one transaction, by one of them.
+        After a failure the outcome may be unknown, so nothing more is granted here: the place must be opened again. A
+        step is run again where another process was faster.
         """
         (wish,) = self.write_all([step])
         if wish.failure is not None:

@@ -403,7 +403,10 @@ class Ledger:
         kept = self.terms
         if kept.lineage != terms.lineage:
             rule = f"it guards {kept}, and the declaration says {terms}"
-            hint = "Use the ledger of this table; or, if its declaration has changed, let the owner run `sordino budget set`."
+            hint = (
+                "Use the ledger of this table; or, if its declaration has changed, "
+                "let the owner run `sordino budget set`."
+            )
             raise LedgerMismatch(self.place, rule, hint)
         if kept.allowance != terms.allowance:
             rule = (

@@ -179,7 +179,8 @@ def _hex(text: str) -> bytes:
 
 @dataclass(frozen=True)
 class Proof:
-    """That a question was charged and what became of it: its entries, under a checkpoint, and the answer as it was stored.
+    """That a question was charged and what became of it: its entries, under a checkpoint, and the answer as it was
+    stored.
 
     `since` is how many entries an older checkpoint had that this one continues, and `path` shows it.
     """
@@ -334,7 +335,9 @@ def _leaf(text: str, blind: bytes) -> bytes:
 def findings(
     proof: Proof, key: VerifyingKey | None = None, older: Checkpoint | None = None
 ) -> Sequence[str]:
-    """All that is wrong with a proof, in words; with the key that its reader trusts, and a checkpoint kept from before."""
+    """All that is wrong with a proof, in words; with the key that its reader trusts,
+    and a checkpoint kept from before.
+    """
     return list(_findings(proof, key or proof.key, older))
 
 
@@ -372,7 +375,9 @@ def _about_entries(proof: Proof) -> Iterator[str]:
 def fork_findings(
     now: Checkpoint, path: Sequence[bytes], older: Checkpoint, key: VerifyingKey
 ) -> Sequence[str]:  # fmt: skip
-    """All that speaks against a log continuing an older checkpoint of it, in words; `path` is what shows that it does."""
+    """All that speaks against a log continuing an older checkpoint of it,
+    in words; `path` is what shows that it does.
+    """
     unsigned = [] if now.signed_by(key) else ["the signature of its checkpoint does not fit"]
     return [*unsigned, *_forked(now, older.size, path, older, key)]
 

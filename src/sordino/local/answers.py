@@ -1,7 +1,7 @@
 """What people hand over, and the categories it is counted in.
 
-One value for each person comes as a list, an array or a column; true answers become places among the categories. They are
-the client's own, so that a wrong one may be named.
+One value for each person comes as a list, an array or a column; true answers become places among the categories. They
+are the client's own, so that a wrong one may be named.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a collector learns: shares of categories, or a mean, with intervals.
 
 Theorem. The nearest shares that are not negative and sum to one are no farther from the true shares than the estimates
-were. Proof: the simplex is convex and holds the truth, and the projection on a closed convex set brings no point farther
-from any point of the set.
+were. Proof: the simplex is convex and holds the truth, and the projection on a closed convex set brings no point
+farther from any point of the set.
 """
 
 from __future__ import annotations

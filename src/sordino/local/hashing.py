@@ -3,9 +3,9 @@
 Theorem. A report is log(odds)-differentially private, and two categories collide under exactly (g^(t-1) - 1)/(g^t - 1)
 of the maps, g being the number of values and t that of digits. Proof in protocols.md.
 
-The maps are over finite fields: primes, and powers of two up to 2^24. Elements are the whole numbers below the order; in
-powers of two their bits are polynomials, added by XOR. The same lines serve Python integers and NumPy arrays, but for
-`products`, which is for arrays and quick.
+The maps are over finite fields: primes, and powers of two up to 2^24. Elements are the whole numbers below the order;
+in powers of two their bits are polynomials, added by XOR. The same lines serve Python integers and NumPy arrays, but
+for `products`, which is for arrays and quick.
 """
 
 from __future__ import annotations

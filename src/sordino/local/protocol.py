@@ -1,8 +1,8 @@
 """The plug: what every local protocol offers, and how a stored one is read back.
 
 A protocol is a frozen set of exact parameters. Clients call `randomize` or `randomize_one`; the collector counts
-reports and estimates. Nothing but reports ever leaves a client. Its privacy parameter, the odds, says how much likelier a
-report may be under one truth than another; a client's draws are exact, in whole numbers only.
+reports and estimates. Nothing but reports ever leaves a client. Its privacy parameter, the odds, says how much
+likelier a report may be under one truth than another; a client's draws are exact, in whole numbers only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How results and protocols read as text: numbers with their noun, shares in columns, and what distinguishes protocols."""
+"""How results and protocols read as text: numbers with their noun,
+shares in columns, and what distinguishes protocols.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Shuffling: what reports reveal to someone who sees all of them, but not whose is whose.
 
-Theorem. Towards such a reader the shuffled reports of n persons are far more private than one report: the loss is that of
-counting, among n 2/(odds + 1) clones or fewer, of which of two kinds the one is who differs. Proof in shuffled.md.
+Theorem. Towards such a reader the shuffled reports of n persons are far more private than one report: the loss is that
+of counting, among n 2/(odds + 1) clones or fewer, of which of two kinds the one is who differs. Proof in shuffled.md.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LARGEST = 101
 def shuffled(report: Any, persons: int) -> ShuffledLoss | ShuffledBinaryLoss:
     """The loss of the reports of this many persons, shuffled; `report` is their protocol, or the loss of one report.
 
-    Privacy: for one person's answer replaced, towards whoever sees the shuffled reports, if at least `persons` persons send
-    one report each by the same protocol. Towards the shuffler the loss stays that of one report.
+    Privacy: for one person's answer replaced, towards whoever sees the shuffled reports, if at least `persons` persons
+    send one report each by the same protocol. Towards the shuffler the loss stays that of one report.
 
     Example:
         >>> survey = Direct(odds=3, categories=["yes", "no"])

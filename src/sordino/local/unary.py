@@ -23,7 +23,9 @@ from sordino.mechanisms.lanes import bernoulli_lanes
 __all__ = ["SMALL", "Unary", "bit_sums", "cell_sums", "put", "row_width", "spare_mask"]
 
 SMALL = 16
-"""Up to this many categories a row is one or two bytes, of which every value is counted; longer rows are whole words."""
+"""Up to this many categories a row is one or two bytes,
+of which every value is counted; longer rows are whole words.
+"""
 
 _BLOCK_BYTES = 1 << 20
 

@@ -28,7 +28,9 @@ MOST = 10
 """Partial fractions of more Laplace laws lose too many digits."""
 
 _GAP = {3: 2**-10, 4: 2**-10, 5: 2**-8, 6: 2**-7, 7: 2**-6, 8: 2**-5.75, 9: 2**-5.5, 10: 2**-5.25}
-"""By the number of parts: scales closer than this, in logarithms, are moved apart before partial fractions are taken."""
+"""By the number of parts: scales closer than this, in logarithms,
+are moved apart before partial fractions are taken.
+"""
 _STEPS = 40
 _DOUBT = {
     1: 1e-13,
@@ -237,7 +239,8 @@ class _Several:
 def _apart(scales: Floats) -> Floats:
     """The scales, sorted from the largest, spread around their geometric means until each exceeds the next by the gap.
 
-    Among all logarithms that fall by the gap or more, these are the nearest (isotonic regression, by its min-max formula).
+    Among all logarithms that fall by the gap or more, these are the nearest (isotonic regression, by its min-max
+    formula).
     """
     count = scales.shape[1]
     slant = np.arange(count) * _GAP[count]

@@ -1,8 +1,8 @@
 """An interval that holds most of the weight and is not wider than it needs to be, drawn by the exponential mechanism.
 
 Theorem. A candidate is drawn with probability proportional to exp(-rate * (weight outside + penalty)), penalties being
-public. If neighbours are apart by one person's weights, of w in total, one draw is (rate * w)-differentially private, and
-of bounded range. Proof: interval_draw.md.
+public. If neighbours are apart by one person's weights, of w in total, one draw is (rate * w)-differentially private,
+and of bounded range. Proof: interval_draw.md.
 """
 
 from __future__ import annotations

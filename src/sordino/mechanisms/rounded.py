@@ -1,4 +1,5 @@
-"""Exact draws of round(scale * Z), or round(scale * Z + part), for Z a standard Laplace or Normal and any rational scale.
+"""Exact draws of round(scale * Z), or round(scale * Z + part), for Z a standard Laplace or Normal and any rational
+scale.
 
 The theorem and its proof are in rounded.md, which names `DOUBT`, `FLOOR`, `_decide`, `_decide_one` and `_refine`.
 """
@@ -41,14 +42,17 @@ _FEW = 8
 def coarseness(scale: Fraction | float) -> int:
     """The least j with scale <= 2^(30 + j): noise of this many steps is rounded to multiples of 2^j of them.
 
-    At 2^30 nearly all draws are decided in floats, and half of 2^j steps are less than a thousand-millionth of the scale.
+    At 2^30 nearly all draws are decided in floats, and half of 2^j steps are less than a thousand-millionth of the
+    scale.
     """
     return max(0, (math.ceil(scale) - 1).bit_length() - _FINE_BITS)
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Numbers from 0 on and below 1, `numerators` over 2^`bits`: what is to be added to the noise before it is rounded."""
+    """Numbers from 0 on and below 1, `numerators` over 2^`bits`:
+    what is to be added to the noise before it is rounded.
+    """
 
     numerators: npt.NDArray[Any]
     bits: int
@@ -120,8 +124,8 @@ class RoundedNoise:
     ) -> npt.NDArray[Any]:
         """`count` independent integers, as int64, or as Python integers where int64 cannot hold one.
 
-        Each is round(scale * Z), or round(scale * Z + part) with the `parts`. `always_refine` sends every element through
-        the arbitrary-precision path.
+        Each is round(scale * Z), or round(scale * Z + part) with the `parts`. `always_refine` sends every element
+        through the arbitrary-precision path.
         """
         if count <= _FEW and not always_refine:
             exact = [_NOTHING if parts is None else parts.exact(i) for i in range(count)]

@@ -1,7 +1,8 @@
 """Arithmetic of aggregates: one estimate with one interval, of numbers that came with different noise.
 
-What is linear in noisy numbers has the reach of that weighted sum of noise; a quotient of two such has Fieller's set; all
-else is interval arithmetic of such pieces, each with its part of the probability to miss. Theorem and proof: arithmetic.md.
+What is linear in noisy numbers has the reach of that weighted sum of noise; a quotient of two such has Fieller's set;
+all else is interval arithmetic of such pieces, each with its part of the probability to miss. Theorem and proof:
+arithmetic.md.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ Find = Callable[[Aggregate], Sums | Drawn]
 
 @dataclass(frozen=True)
 class _Linear:
-    """A constant and a weighted sum of the released numbers: weights by release, public numbers behind the noisy ones."""
+    """A constant and a weighted sum of the released numbers: weights by release,
+    public numbers behind the noisy ones.
+    """
 
     constant: Fraction = Fraction(0)
     weights: Mapping[str, tuple[Fraction, ...]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """What lies beyond the bounds: how many persons have more than counts, how much of theirs was left out, how many have
 values at the ends of a column, how many rows name nobody.
 
-All of it is measured person by person, over the whole answer, and released with Laplace noise of its own. The proof is in
-beyond.md.
+All of it is measured person by person, over the whole answer, and released with Laplace noise of its own. The proof is
+in beyond.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ MEASURED_ONLY = "m"
 _SURE = Fraction(9, 10)
 """How much of the noise the weight of a node must exceed, before it counts."""
 _PART = 4
-"""Who has a value at an end counts there with this part of a weight: it is less urgent, and mostly concerns more persons."""
+"""Who has a value at an end counts there with this part of a weight:
+it is less urgent, and mostly concerns more persons.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class Measure:
         return selects
 
     def of_persons(self) -> list[exp.Expr]:
-        """What is needed of each person, over its shares: what it has, what of it is within bounds, who is at the ends."""
+        """What is needed of each person, over its shares: what it has,
+        what of it is within bounds, who is at the ends.
+        """
         found: list[exp.Expr] = []
         for i, term in enumerate(self.terms):
             found += [

@@ -1,7 +1,7 @@
 """From names to relations: which declared columns a question means, and whether its rows stay one person's own.
 
-SQL is case-insensitive, so names are; a name that is not declared is refused with the nearest ones that are. Whatever would
-make a row depend on two persons is refused here, with a question that works instead.
+SQL is case-insensitive, so names are; a name that is not declared is refused with the nearest ones that are. Whatever
+would make a row depend on two persons is refused here, with a question that works instead.
 """
 
 from __future__ import annotations
@@ -245,7 +245,9 @@ class _Binder:
 
 
 def _inherited(table: dataset.Table, who: str) -> str:
-    """What the persons of a parent are called here: like there, unless a column or key of the table itself is called so."""
+    """What the persons of a parent are called here: like there,
+    unless a column or key of the table itself is called so.
+    """
     taken = {name.casefold() for name in (*table.columns, *table.identities)}
     return next(
         name

@@ -1,8 +1,9 @@
 """Which partial sums and draws answer which aggregates: as few as possible, since all of them share one charge.
 
-Aggregates of the same arguments share. The sums that one of them asks for are dropped where those of another serve it, too
-(a variance's also give the mean), and widened where that serves all (the two sums of a mean give a sum and a count). And
-COUNT(*) goes with the first sums that can carry it. Splitting the charge instead would cost each of them more (mean.py).
+Aggregates of the same arguments share. The sums that one of them asks for are dropped where those of another serve it,
+too (a variance's also give the mean), and widened where that serves all (the two sums of a mean give a sum and a
+count). And COUNT(*) goes with the first sums that can carry it. Splitting the charge instead would cost each of them
+more (mean.py).
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ Arguments = tuple[Expression, ...]
 
 @dataclass(frozen=True)
 class Channel:
-    """Partial sums, the SQL of one row's values (none where rows are counted), and what each aggregate is called there."""
+    """Partial sums, the SQL of one row's values (none where rows are counted),
+    and what each aggregate is called there.
+    """
 
     partial: Partial
     values: tuple[exp.Expr, ...]

@@ -29,10 +29,10 @@ class Cost:
 
     `error` is the half-width that every aggregate (or each named one) may have with probability `confidence`; where it
     depends on the number of rows of a group, `rows` is the number to assume. `delta` is spent where private keys are
-    selected, of the part that the owner keeps for them; None is a share of what is left of it (`pricing.py`).
-    With `bias` a part of the charge measures what lies beyond the bounds. Default: where persons are bounded.
-    Then how much of one person counts, where that should be less than the owner allows; and whether bounds of numbers that
-    are not declared are found for a part of epsilon.
+    selected, of the part that the owner keeps for them; None is a share of what is left of it (`pricing.py`). With
+    `bias` a part of the charge measures what lies beyond the bounds. Default: where persons are bounded. Then how much
+    of one person counts, where that should be less than the owner allows; and whether bounds of numbers that are not
+    declared are found for a part of epsilon.
     """
 
     epsilon: Fraction | None = None

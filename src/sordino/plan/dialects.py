@@ -1,6 +1,7 @@
 """How trees become SQL: each engine brings a writer for its dialect, which refuses what it cannot write as it is meant.
 
-A tree is not translated into dialects that no engine has: a TRY_CAST would silently become a CAST, which fails on a cell.
+A tree is not translated into dialects that no engine has: a TRY_CAST would silently become a CAST, which fails on a
+cell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows fall early: conditions, and lookups that drop rows, stand as deep in a relation as they can.
 
-Engines are told not to reorder what a question says (they would go by statistics of cells), so this does, by the shape of
-the relation only: the same for all data. Each step keeps the multiset of rows, with all columns that anybody reads
+Engines are told not to reorder what a question says (they would go by statistics of cells), so this does, by the shape
+of the relation only: the same for all data. Each step keeps the multiset of rows, with all columns that anybody reads
 (relations.md, Theorem 4).
 """
 
@@ -137,7 +137,8 @@ def _looked_up(rows: Relation, lookup: Lookup) -> Relation:
 def _sunk(rows: Relation, lookup: Lookup) -> Relation | None:
     """The lookup somewhere within the rows; None if it is as well after them.
 
-    Public rows that are looked up beside other public rows meet these first: there are fewer of them than of the persons'.
+    Public rows that are looked up beside other public rows meet these first: there are fewer of them than of the
+    persons'.
     """
     public, own = lookup.public, mentioned([lookup.match]) - aliases(lookup.public)
     drops = lookup.kind == "inner" and _has_filter(public)

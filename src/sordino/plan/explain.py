@@ -85,7 +85,9 @@ def _bounds(plan: Plan) -> list[str]:
 
 
 def _tighter(plan: Plan) -> list[str]:
-    """What tighter bounds would do to the error, bound by bound; the first number whose error is known stands for all."""
+    """What tighter bounds would do to the error, bound by bound;
+    the first number whose error is known stands for all.
+    """
     errors = plan.errors()
     name = next((name for name, error in errors.items() if error), None)
     if plan.whose.by_row or name is None:
@@ -341,7 +343,9 @@ def _charge(plan: Plan) -> str:
 
 
 def _factor(epsilon: Fraction) -> str:
-    """e^epsilon in three digits, rounded up, as it is said to be at most this; the power itself where it is astronomical."""
+    """e^epsilon in three digits, rounded up, as it is said to be at most this;
+    the power itself where it is astronomical.
+    """
     if epsilon > _ASTRONOMICAL:
         return f"e^{readable(epsilon)}"
     exact = Decimal(

@@ -155,7 +155,9 @@ def _same_persons(
 
 
 def _keyed(named: Sequence[tuple[Field, Field]], tables: Tables) -> Key | None:
-    """The pairs that are a whole declared key, by which rows of one side name rows of the other; and whose key it is."""
+    """The pairs that are a whole declared key, by which rows of one side name rows of the other;
+    and whose key it is.
+    """
     known = [pair for pair in named if PERSON not in (pair[0].alias, pair[1].alias)]
     for one, other in known:
         same = [pair for pair in known if (pair[0].scan, pair[1].scan) == (one.scan, other.scan)]
@@ -233,7 +235,9 @@ def _equal(ours: Field, theirs: Field, what: str) -> exp.Expr:
 
 
 def expect_same_persons(ours: Whose, theirs: Whose, *, by_row: bool = False) -> None:
-    """Refuse rows that could belong to two persons; `by_row` says that they stay apart, so that each may be a person."""
+    """Refuse rows that could belong to two persons; `by_row` says that they stay apart,
+    so that each may be a person.
+    """
     what = f"{', '.join(ours.tables)} and {', '.join(theirs.tables)} together"
     if ours.owner != theirs.owner and "nobody" in (ours.owner, theirs.owner):
         rule = "one of them is public, and the rows of the other belong to persons"

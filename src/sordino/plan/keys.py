@@ -30,8 +30,8 @@ MOST_KEYS = MOST_VALUES
 class Key:
     """One grouping expression: its name for people, its SQL in the lines, and all its values if they are public.
 
-    `cells` are what the engine returns for these values. `looked_up` is the column of a public table that it is; a private
-    key with one has too many values there.
+    `cells` are what the engine returns for these values. `looked_up` is the column of a public table that it is; a
+    private key with one has too many values there.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""The columns of a relation by name. SQL is case-insensitive, so names are; others are refused with the nearest ones."""
+"""The columns of a relation by name.
+
+SQL is case-insensitive, so names are; others are refused with the nearest ones.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ __all__ = ["Names", "conjuncts", "find", "outermost"]
 
 
 def find(kind: str, name: str, known: Iterable[str], hint: str, otherwise: str = "") -> str:
-    """The declared spelling of a name; InvalidInput with the nearest declared ones, or something else, if there is none."""
+    """The declared spelling of a name; InvalidInput with the nearest declared ones,
+    or something else, if there is none.
+    """
     names = {spelling.casefold(): spelling for spelling in known}
     if name.casefold() in names:
         return names[name.casefold()]

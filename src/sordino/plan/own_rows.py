@@ -1,7 +1,8 @@
-"""Aggregates and windows over one person's own rows: their types, their bounds, and SQL that does not hang on row order.
+"""Aggregates and windows over one person's own rows: their types, their bounds, and SQL that does not hang on row
+order.
 
-Everything is computed from whole numbers or picked from the values, so that the result is the same for any order of rows.
-Bounds are derived from what is declared, or written in the question as CLAMP(SUM(cost), 0, 5000).
+Everything is computed from whole numbers or picked from the values, so that the result is the same for any order of
+rows. Bounds are derived from what is declared, or written in the question as CLAMP(SUM(cost), 0, 5000).
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _MOST_PLACES = 10**6
 def within_person(
     aggregate: tree.Aggregate, argument: Typed | None, most: int | None, limits: Limits
 ) -> Typed:
-    """An aggregate of one person's rows. `most` is the declared number of rows; `limits` are those of a CLAMP around it."""
+    """An aggregate of one person's rows.
+
+    `most` is the declared number of rows; `limits` are those of a CLAMP around it.
+    """
     function = aggregate.function
     match function:
         case "count":
@@ -85,7 +89,10 @@ def within_person(
             )
         case _:
             rule = "it is not computed within one person"
-            hint = "Within a person there are COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE, VARIANCE, STDDEV, BOOL_OR, BOOL_AND."
+            hint = (
+                "Within a person there are COUNT, SUM, AVG, MIN, "
+                "MAX, MEDIAN, QUANTILE, VARIANCE, STDDEV, BOOL_OR, BOOL_AND."
+            )
             raise InvalidInput(f"{function.upper()} in a subquery", rule, hint)
 
 
@@ -229,7 +236,9 @@ def _number(function: str, argument: Typed | None) -> tuple[Typed, Number]:
 
 
 def _steps(function: str, argument: Typed | None, most: int) -> tuple[Grid, exp.Expression]:
-    """The argument in whole steps of a public grid; it needs bounds, since sums of floats depend on the order of rows."""
+    """The argument in whole steps of a public grid; it needs bounds,
+    since sums of floats depend on the order of rows.
+    """
     number, kind = _number(function, argument)
     grid = Grid.of(kind, f"{function.upper()} in a subquery", most)
     return grid, quantised(number, grid.step, grid.lower, grid.upper)

@@ -1,4 +1,5 @@
-"""A plan: what runs and what it costs, made together from the query and the declaration alone, so that they cannot disagree.
+"""A plan: what runs and what it costs, made together from the query and the declaration alone, so that they cannot
+disagree.
 
 Every error that a user can make is raised here, before anything is spent or any data are read.
 """
@@ -51,7 +52,10 @@ _NORMS: dict[Family, Norm] = {"gaussian": "l2", "laplace": "l1"}
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs, what it costs and how its numbers become an answer; printing it explains it. Nothing here is from data."""
+    """What runs, what it costs and how its numbers become an answer; printing it explains it.
+
+    Nothing here is from data.
+    """
 
     query: tree.Query
     whose: Whose
@@ -134,11 +138,15 @@ class Plan:
         return reading_notes(self)
 
     def errors(self) -> dict[str, float | None]:
-        """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
+        """The half-width to expect of each aggregate;
+        None where it depends on data and no number of rows was assumed.
+        """
         return _errors(self.query, self.cost)(self.price)
 
     def under(self, bounds: Bounds) -> dict[str, float | None]:
-        """The errors to expect under tighter bounds, at the same epsilon; pure noise is tried as well, where it may be."""
+        """The errors to expect under tighter bounds, at the same epsilon;
+        pure noise is tried as well, where it may be.
+        """
         who, now, share = replace(self.who, bounds=bounds), self.price, self.releases[0].spent
         asked = [replace(release, who=who, share=None) for release in self.releases]
         families = {now.family} if self.cost.mechanism else {now.family, "laplace"}
@@ -259,7 +267,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
 def bind_question(
     query: tree.Query, dataset: Dataset, asked_bounds: Bounds, bias: bool | None
 ) -> BoundQuestion:
-    """A query bound to the declaration, with the bounds and measures of an offer; whatever is wrong with it is refused."""
+    """A query bound to the declaration, with the bounds and measures of an offer;
+    whatever is wrong with it is refused.
+    """
     if query.sets is not None:
         rule = "CUBE, ROLLUP and GROUPING SETS are planned as a workload"
         raise InvalidInput("sets of keys", rule, "Ask a session, or group by a plain list of keys.")
@@ -328,8 +338,8 @@ def bind_question(
 
 @dataclass(frozen=True)
 class _Summed:
-    """What is summed, under the bounds that suit noise of one norm: the releases, the terms of the statement that most of
-    them share, the values in its lines, and what is measured beside them.
+    """What is summed, under the bounds that suit noise of one norm: the releases, the terms of the statement that most
+    of them share, the values in its lines, and what is measured beside them.
     """
 
     releases: list[Sums]

@@ -1,9 +1,10 @@
-"""From an epsilon to noise and charge: every release gets an equal part of it. Which family is chosen says `pricing.py`.
+"""From an epsilon to noise and charge: every release gets an equal part of it. Which family is chosen says
+`pricing.py`.
 
-One family serves all sums of a query, because a person in many groups is scaled in that family's norm. Laplace noise of
-scale l1/epsilon_j is pure; J Gaussian noises together are (epsilon, delta)-private by mu = largest_mu(epsilon, delta), each
-with mu/sqrt(J). Draws and key selection have their own part of epsilon. By composition the answer alone is
-(epsilon, delta + key_delta)-private.
+One family serves all sums of a query, because a person in many groups is scaled in that family's norm. Laplace noise
+of scale l1/epsilon_j is pure; J Gaussian noises together are (epsilon, delta)-private by mu = largest_mu(epsilon,
+delta), each with mu/sqrt(J). Draws and key selection have their own part of epsilon. By composition the answer alone
+is (epsilon, delta + key_delta)-private.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ def price(
 ) -> Price:
     """The noise that makes the answer (epsilon, delta + key_delta)-private, delta being used by Gaussian noise only.
 
-    Privacy: Laplace sums are pure with epsilon/J each (laplace.md); Gaussian ones have sum of mu_j^2 <= mu^2 (gaussian.md;
-    composition of Gaussian privacy adds mu^2); draws are pure (quantiles.md); the selection is (epsilon/J, key_delta)
-    (key_selection.md); what lies beyond the bounds is pure (beyond.md); basic composition adds
+    Privacy: Laplace sums are pure with epsilon/J each (laplace.md); Gaussian ones have sum of mu_j^2 <= mu^2
+    (gaussian.md; composition of Gaussian privacy adds mu^2); draws are pure (quantiles.md); the selection is
+    (epsilon/J, key_delta) (key_selection.md); what lies beyond the bounds is pure (beyond.md); basic composition adds
     them. `Charge` restates each for the meters, rounded up.
     """
     beyond = (

@@ -1,7 +1,7 @@
 """Which noise, and how much of it: the smallest error for an epsilon, or the smallest charge for an error.
 
-The error is that of what the reader will see, the geometric mean of the half-widths of all outputs. Both look at what the
-session's meters still allow, which is public, and never at data.
+The error is that of what the reader will see, the geometric mean of the half-widths of all outputs. Both look at what
+the session's meters still allow, which is public, and never at data.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _chosen(
 def _compared(widths: Widths, one: Price, other: Price) -> tuple[Price, Price, float]:
     """The price with the smaller half-widths, the other one, and how many times larger its are in the geometric mean.
 
-    Where they depend on the number of rows, a group is assumed in which the noise of either is a thousandth of it: there
-    errors are proportional to the noise, and their ratio does not depend on the number any more.
+    Where they depend on the number of rows, a group is assumed in which the noise of either is a thousandth of it:
+    there errors are proportional to the noise, and their ratio does not depend on the number any more.
     """
     rows = _ROWS * max(
         (release.rows_of_noise for price in (one, other) for release in price.sums), default=1.0
@@ -87,7 +87,9 @@ def _log_ratio(one: float, other: float) -> float:
 
 
 def _cheapest(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
-    """For a given error: in each family the least epsilon that reaches it; then the one that takes less of what is left."""
+    """For a given error: in each family the least epsilon that reaches it;
+    then the one that takes less of what is left.
+    """
     offers = [
         _reaching(asked, family, cost, meter, errors) for family in _families(asked, cost, meter)
     ]
@@ -117,7 +119,9 @@ def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
 def _offer(
     asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter
 ) -> Price:
-    """The price of one family at one epsilon, with the delta for private keys that was asked for, or a share of the rest."""
+    """The price of one family at one epsilon, with the delta for private keys that was asked for,
+    or a share of the rest.
+    """
     delta, suited = cost.delta, asked[family]
     if delta is None and any(isinstance(one, Keys) and not one.public for one in suited):
         left = _expect_delta(meter)
@@ -145,8 +149,8 @@ def _expect_delta(meter: TwoMeterFilter) -> Fraction:
 def _delta_for(charge: Charge, left: Fraction, meter: TwoMeterFilter) -> Fraction:
     """As large a share of what is left of delta as the charge takes of the better meter, rounded down.
 
-    n equal questions that use a meter up so get equal deltas, and all fit. At least a thousandth is taken, below which a
-    group needs hardly more persons to be shown, and at most half, so that it never ends.
+    n equal questions that use a meter up so get equal deltas, and all fit. At least a thousandth is taken, below which
+    a group needs hardly more persons to be shown, and at most half, so that it never ends.
     """
     share = min(max(_share(charge, meter), _LEAST_SHARE), _MOST_SHARE)
     unit = Fraction(10) ** (math.floor(rough_log(left * Fraction(share)) / math.log(10)) - 2)

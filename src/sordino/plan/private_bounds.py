@@ -1,7 +1,8 @@
-"""Bounds found inside a question: the arguments of aggregates that have none are searched first, for a share of epsilon.
+"""Bounds found inside a question: the arguments of aggregates that have none are searched first, for a share of
+epsilon.
 
-Then the question is planned again with CLAMP(x, lower, upper) in place of x. One charge covers both, and does not depend on
-what is found: the kind of noise is chosen before. The proof is in query/bounds_search.md.
+Then the question is planned again with CLAMP(x, lower, upper) in place of x. One charge covers both, and does not
+depend on what is found: the kind of noise is chosen before. The proof is in query/bounds_search.md.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _EXTREMES: tuple[Limits, ...] = (
 
 @dataclass(frozen=True)
 class PrivateBounds(Plan):
-    """A question with searches before it. What it inherits is its plan for the bounds 0 to 1, from which the one that runs
-    differs in these alone; `settled` makes that.
+    """A question with searches before it. What it inherits is its plan for the bounds 0 to 1, from which the one that
+    runs differs in these alone; `settled` makes that.
     """
 
     asked: tree.Query

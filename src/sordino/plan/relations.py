@@ -1,8 +1,8 @@
 """Relations: rows between the tables and the sums, each a function of one person's rows and of public tables only.
 
-That is the invariant which relations.md proves for every node, and on which the bounding of persons rests. A relation knows
-its columns with what is public of them, whose rows it has, and what is known of their number. `rows.py` writes it as SQL,
-`bind.py` makes it of names.
+That is the invariant which relations.md proves for every node, and on which the bounding of persons rests. A relation
+knows its columns with what is public of them, whose rows it has, and what is known of their number. `rows.py` writes
+it as SQL, `bind.py` makes it of names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ PERSON = "u"
 
 @dataclass(frozen=True)
 class LookedUp:
-    """A column of a public table, and which look into it this is: the values of one look are those of one public row."""
+    """A column of a public table, and which look into it this is:
+    the values of one look are those of one public row.
+    """
 
     table: dataset.Table
     look: str
@@ -42,10 +44,11 @@ class LookedUp:
 class Field:
     """One column of a relation: its name and the name that qualifies it, its alias in SQL, and what is public of it.
 
-    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`
-    by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so
-    that it can be grouped by its place. A `hidden` column is found by its qualified name only. A value that was `cut` to a
-    bound by us stands for all beyond it. What is `looked_up` in a public table has one of its values, or none.
+    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table
+    `identity` by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where
+    it is used, so that it can be grouped by its place. A `hidden` column is found by its qualified name only. A value
+    that was `cut` to a bound by us stands for all beyond it. What is `looked_up` in a public table has one of its
+    values, or none.
     """
 
     name: str
@@ -76,8 +79,9 @@ class Field:
 class Whose:
     """Whose rows: those of persons, each that of another person, or nobody's; and how much of one person counts.
 
-    `persons` is their kind, `who` what one of them is called. `single` says that nobody has more than one row; `every` that
-    each row of the only table is there, whatever it holds; `cut` that sums of a person were cut to what max_rows rows reach.
+    `persons` is their kind, `who` what one of them is called. `single` says that nobody has more than one row; `every`
+    that each row of the only table is there, whatever it holds; `cut` that sums of a person were cut to what max_rows
+    rows reach.
     """
 
     owner: Literal["person", "row", "nobody"]
@@ -119,7 +123,10 @@ class Whose:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a declared table, cleaned. Where the table says `via`, a Join with its parent tells whose they are."""
+    """The rows of a declared table, cleaned.
+
+    Where the table says `via`, a Join with its parent tells whose they are.
+    """
 
     table: dataset.Table
     fields: tuple[Field, ...]
@@ -181,10 +188,11 @@ class Lookup:
 class Join:
     """Pairs of rows of one person, where the condition holds, if there is one.
 
-    A `left` join keeps rows without a partner; a `mark` join keeps every row once, and its last field says whether there is
-    one; a `semi` join is one of which only the rows with a partner are kept, an `anti` join the others. With `keys` the rows
-    of one side name rows of the other by them; they then belong to the person of the side that `owner` tells, which is the
-    same one. Without, both sides are matched by the person. A `via` join only says whose the rows on the left are.
+    A `left` join keeps rows without a partner; a `mark` join keeps every row once, and its last field says whether
+    there is one; a `semi` join is one of which only the rows with a partner are kept, an `anti` join the others. With
+    `keys` the rows of one side name rows of the other by them; they then belong to the person of the side that `owner`
+    tells, which is the same one. Without, both sides are matched by the person. A `via` join only says whose the rows
+    on the left are.
     """
 
     left: Relation

@@ -1,5 +1,5 @@
-"""Releases: what leaves a plan, each whole. Its value in SQL, how far one person moves it, the noise for its share of the
-price, and how its noisy numbers become estimates.
+"""Releases: what leaves a plan, each whole. Its value in SQL, how far one person moves it, the noise for its share of
+the price, and how its noisy numbers become estimates.
 
 A release is made without a share; pricing gives it one, and its mechanism follows from it.
 """
@@ -34,7 +34,9 @@ Family = Literal["laplace", "gaussian"]
 
 @dataclass(frozen=True)
 class Share:
-    """What one release may spend: an epsilon, of which Gaussian noise is given by mu, and a delta for selecting keys."""
+    """What one release may spend: an epsilon, of which Gaussian noise is given by mu,
+    and a delta for selecting keys.
+    """
 
     family: Family
     epsilon: Fraction

@@ -90,7 +90,8 @@ def select_rows(
 ) -> exp.Select:
     """The wanted columns of a relation, with the person unless `owned` says that it is known otherwise.
 
-    `lists` takes in the long public lists that the SELECT reads. Columns in `raw` are not cleaned: nothing below reads them.
+    `lists` takes in the long public lists that the SELECT reads. Columns in `raw` are not cleaned: nothing below reads
+    them.
     """
     asked = {alias for alias in wanted if alias != PERSON}
     with_person = owned and relation.whose.owner == "person"
@@ -263,7 +264,9 @@ def _public(public: Relation, wanted: Collection[str], lists: dict[str, Values])
 
 
 def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
-    """The wanted columns of a public table, its key among them: certainly one row for each key whatever the file holds."""
+    """The wanted columns of a public table, its key among them:
+    certainly one row for each key whatever the file holds.
+    """
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
     one = [

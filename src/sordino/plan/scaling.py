@@ -22,8 +22,8 @@ __all__ = ["Term", "bounded", "full", "least", "person_weight", "share_weight", 
 class Term:
     """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums.
 
-    `quota` is how much of one person counts for them. Where values are chosen, `groups` is in how many groups, None if in
-    all of them.
+    `quota` is how much of one person counts for them. Where values are chosen, `groups` is in how many groups, None if
+    in all of them.
     """
 
     partial: Partial
@@ -90,7 +90,9 @@ def share_weight(term: Term) -> exp.Expr | None:
 
 
 def size(term: Term) -> tuple[exp.Expr, int]:
-    """How much a person's bounded share of one group weighs, and the most that one row can: a norm, in a common unit."""
+    """How much a person's bounded share of one group weighs,
+    and the most that one row can: a norm, in a common unit.
+    """
     match term.partial.bounding:
         case "once":
             return whole(1), 1
@@ -110,9 +112,9 @@ def size(term: Term) -> tuple[exp.Expr, int]:
 def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Expr:
     """Over the groups of one person: the largest whole w <= WEIGHT with w |x| <= WEIGHT * bound, x being all shares.
 
-    The bound is total * row in L1, sqrt(squares) * row in L2, a row weighing at most `row`. Shares are counted in whole
-    units, rounded up, so that nothing overflows; a unit is 1 unless a share can be very large. The square root is exact: for
-    whole S <= 2^32 the float nearest to sqrt(S) has the same floor.
+    The bound is total * row in L1, sqrt(squares) * row in L2, a row weighing at most `row`. Shares are counted in
+    whole units, rounded up, so that nothing overflows; a unit is 1 unless a share can be very large. The square root
+    is exact: for whole S <= 2^32 the float nearest to sqrt(S) has the same floor.
     """
     most, groups = quota.each * row, -(-quota.total // quota.each)
     unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))

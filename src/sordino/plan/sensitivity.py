@@ -31,8 +31,8 @@ WEIGHT = 2**16
 class Quota:
     """How many rows of one person count for partial sums: in each group, and in all of them together.
 
-    `groups` is in how many groups a person can count, None if in any number. `scaled` says that a person may have more in
-    all groups together and is then scaled down.
+    `groups` is in how many groups a person can count, None if in any number. `scaled` says that a person may have more
+    in all groups together and is then scaled down.
     """
 
     each: int
@@ -49,11 +49,12 @@ class Quota:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What the declaration and the query say of one person: bounds, the neighbour relation, and how many groups there are.
+    """What the declaration and the query say of one person: bounds, the neighbour relation, and how many groups there
+    are.
 
-    `possible` is the number of public groups, None where keys are private. `by_row` says that nobody has more than one row,
-    `certain` that each person has exactly one, and that no filter or group leaves it out. `public` says that the table
-    protects nobody.
+    `possible` is the number of public groups, None where keys are private. `by_row` says that nobody has more than one
+    row, `certain` that each person has exactly one, and that no filter or group leaves it out. `public` says that the
+    table protects nobody.
     """
 
     neighbors: Neighbors
@@ -70,7 +71,9 @@ class Contribution:
         return 2 if self.neighbors is Neighbors.REPLACE else 1
 
     def applied(self, bounding: Bounding, norm: Norm) -> Bounds:
-        """The bounds that are applied: for L1 only `rows` where it is as low with that alone (sensitivity.md, Lemma 3)."""
+        """The bounds that are applied: for L1 only `rows` where it is as low with that
+        alone (sensitivity.md, Lemma 3).
+        """
         given = self.bounds
         enough = (
             norm == "l1" and given.rows is not None and self._total(bounding, given) == given.rows

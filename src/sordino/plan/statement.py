@@ -1,8 +1,8 @@
 """The SQL that computes exact whole numbers: rows are cleaned, summed for each person and group, bounded, and added up.
 
 Built from the plan only, as a syntax tree; no text of a user enters it except quoted names from the declaration and
-literals. Nothing in it can fail on any data, nothing is random, and every sum is of integers, so that the result does not
-depend on the order of rows or the number of threads.
+literals. Nothing in it can fail on any data, nothing is random, and every sum is of integers, so that the result does
+not depend on the order of rows or the number of threads.
 
     cells   one row a row: cleaned columns            (FROM the table, with lookups in public tables)
     lines   person, keys, whole numbers to sum        (WHERE)
@@ -57,9 +57,9 @@ class Lines:
 class Statement:
     """One SELECT; the first columns are keys, the others whole numbers. `text` is for the dialect of one engine.
 
-    `lists` are relations that the SELECT reads beside the declared tables: public lists too long to be written into it, each
-    with one column `value` of text or BIGINT in which no value is twice. The engine holds them before it runs the SELECT.
-    `measured` is how many rows are numbers of a measure.
+    `lists` are relations that the SELECT reads beside the declared tables: public lists too long to be written into
+    it, each with one column `value` of text or BIGINT in which no value is twice. The engine holds them before it runs
+    the SELECT. `measured` is how many rows are numbers of a measure.
     """
 
     select: exp.Query
@@ -256,10 +256,11 @@ def _rank(
     real: Sequence[str] = (),
     first: Sequence[exp.Expr] = (),
 ) -> exp.Expr:
-    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these.
+    """The place of a person's row among those within the same, by the hash of the person and some columns, then by
+    these.
 
-    Engines spell doubles differently, so that `real` ones enter the hash in whole steps; those in one step share a hash.
-    What comes `first` counts before the hash.
+    Engines spell doubles differently, so that `real` ones enter the hash in whole steps; those in one step share a
+    hash. What comes `first` counts before the hash.
     """
     cells = [_coarse(column(name)) if name in real else column(name) for name in ("u", *names)]
     text = exp.func(
@@ -284,9 +285,8 @@ def _coarse(value: exp.Column) -> exp.Expr:
 def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     """The weight of each value in each group: (keys, value, weight), where a person's weights are within the quota.
 
-    A row weighs what its person weighs in the group. Who has no more in all groups together than counts in one has whole
-    weight;
-    only the others are summed by group, and only those who are too heavy are looked up row by row.
+    A row weighs what its person weighs in the group. Who has no more in all groups together than counts in one has
+    whole weight; only the others are summed by group, and only those who are too heavy are looked up row by row.
     """
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)

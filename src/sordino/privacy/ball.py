@@ -49,8 +49,8 @@ def ball(value: Fraction | int) -> arb:
 def certified(compute: Callable[[], arb], accuracy: int = 96) -> arb:
     """The value of `compute`, redone with more precision until it is known to `accuracy` bits.
 
-    A value that never gets there (it would have to be zero without being exactly zero) is returned with the ball it has,
-    which is wide but still holds the truth.
+    A value that never gets there (it would have to be zero without being exactly zero) is returned with the ball it
+    has, which is wide but still holds the truth.
     """
     bits = 2 * accuracy
     while True:

@@ -18,7 +18,8 @@ _LEAST, _MOST = Fraction(1, 10**300), Fraction(10**6)
 
 @dataclass(frozen=True, repr=False)
 class Budget:
-    """The epsilon and delta that all answers together may reach, exactly; a float is read at the smaller of its readings.
+    """The epsilon and delta that all answers together may reach, exactly; a float is read at the smaller of its
+    readings.
 
     0.3 as a float is a hair below 3/10, so that three answers of 1/10 do not fit into it; write `Fraction(3, 10)` or
     `Decimal("0.3")` for exactly three tenths.

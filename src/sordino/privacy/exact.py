@@ -1,8 +1,8 @@
 """Numbers as the caller meant them: read exactly, rounded only in the safe direction.
 
-A float such as 0.1 has two readings: its binary value (a hair above 1/10) and the decimal that was typed (1/10). A promise
-(sensitivity, epsilon, delta, confidence) must hold under both, so it is read as the pair of bounds; a definite object
-(scale, step, a probability) is read as the decimal.
+A float such as 0.1 has two readings: its binary value (a hair above 1/10) and the decimal that was typed (1/10). A
+promise (sensitivity, epsilon, delta, confidence) must hold under both, so it is read as the pair of bounds; a definite
+object (scale, step, a probability) is read as the decimal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stored form of everything: `{"kind": ..., "v": ..., fields}`. The meaning of a kind and version never changes.
 
-Mechanisms and losses (`dump`, `load`) hold every number as an exact rational text. Answers and reports (`write`, `read`)
-hold plain JSON, the same for the same facts; a text that is none, or damaged, is refused without being quoted.
+Mechanisms and losses (`dump`, `load`) hold every number as an exact rational text. Answers and reports (`write`,
+`read`) hold plain JSON, the same for the same facts; a text that is none, or damaged, is refused without being quoted.
 """
 
 from __future__ import annotations

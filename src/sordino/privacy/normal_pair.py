@@ -1,7 +1,7 @@
 """The pair N(mu, 1) and N(0, 1), which Gaussian privacy compares with: its delta, and the mu that a guarantee allows.
 
-The formula and that delta grows with mu are proven in mechanisms/gaussian.md. Apart from `GaussianLoss`, so that a budget
-can be read without the arrays that the views of a loss need.
+The formula and that delta grows with mu are proven in mechanisms/gaussian.md. Apart from `GaussianLoss`, so that a
+budget can be read without the arrays that the views of a loss need.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def delta_ball(mu: Fraction, epsilon: Fraction) -> arb:
 def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest float mu such that every mu-Gaussian-private release is certainly (epsilon, delta)-private.
 
-    For epsilon >= 0 and 0 < delta < 1. delta grows with mu, so the search is a bisection over floats, begun at the larger
-    of two values that satisfy: the total variation is at most mu/sqrt(2 pi), and P[L > epsilon] <= delta by the tail bound
-    exp(-t^2/2) on a standard normal.
+    For epsilon >= 0 and 0 < delta < 1. delta grows with mu, so the search is a bisection over floats, begun at the
+    larger of two values that satisfy: the total variation is at most mu/sqrt(2 pi), and P[L > epsilon] <= delta by the
+    tail bound exp(-t^2/2) on a standard normal.
     """
 
     def good(mu: float) -> bool:

@@ -1,7 +1,7 @@
 """What notebooks show of an object: a heading, facts, a table and notes, in the colours of the notebook's own theme.
 
-Every text is escaped. Nothing is drawn on a background of its own, and lines are half transparent, so that a light and a
-dark theme both suit. No script runs and nothing is loaded.
+Every text is escaped. Nothing is drawn on a background of its own, and lines are half transparent, so that a light and
+a dark theme both suit. No script runs and nothing is loaded.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ from sordino.errors import InvalidInput
 __all__ = ["ENDINGS", "PAGE_POLICY", "Picture", "check_ending", "drawn", "needs_altair"]
 
 ENDINGS = (".png", ".svg", ".html", ".json")
-PAGE_POLICY = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+PAGE_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
 """Tells browsers to run no script and to load nothing, should an escape ever be forgotten."""
 
 

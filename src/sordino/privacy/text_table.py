@@ -1,4 +1,7 @@
-"""Aligned columns of plain text: the one place where cells are padded. What terminals show in colour is `cli/page.py`."""
+"""Aligned columns of plain text: the one place where cells are padded.
+
+What terminals show in colour is `cli/page.py`.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ NAMES = ("max_rows", "max_rows_per_group", "max_groups")
 
 @dataclass(frozen=True)
 class Bounds:
-    """At most `rows` rows in one answer, `per_group` of them in one group, in at most `groups` groups; None: no bound."""
+    """At most `rows` rows in one answer, `per_group` of them in one group,
+    in at most `groups` groups; None: no bound.
+    """
 
     rows: int | None = None
     per_group: int | None = None

@@ -1,8 +1,8 @@
 """Searches for bounds: of the numbers of a column, and of how much of it one person has.
 
-What is searched are weights by place, of which one person has at most `moved` in neighbours: `found` draws an interval and
-counts, with noise, what lies inside and outside. Epsilon is divided among the draws and the counting by public shares.
-The guarantee and its proof are in bounds_search.md.
+What is searched are weights by place, of which one person has at most `moved` in neighbours: `found` draws an interval
+and counts, with noise, what lies inside and outside. Epsilon is divided among the draws and the counting by public
+shares. The guarantee and its proof are in bounds_search.md.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Penalties = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Price:
-    """What a search may spend: `epsilon` in all, of which the share `counting` counts; `query_epsilon` is that of the later
-    question for which the bounds are to be good.
+    """What a search may spend: `epsilon` in all, of which the share `counting` counts; `query_epsilon` is that of the
+    later question for which the bounds are to be good.
     """
 
     epsilon: Fraction
@@ -64,8 +64,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Found:
-    """Bounds, and how much lies below, within and above them: noisy numbers of persons, each within `margin` 95 % of the
-    time.
+    """Bounds, and how much lies below, within and above them: noisy numbers of persons, each within `margin` 95 % of
+    the time.
     """
 
     lower: Fraction
@@ -126,8 +126,8 @@ class Search(ABC):
 class NumberSearch(Search):
     """Bounds of numbers, whose places are their codes in three digits: first powers of ten, then two digits of them.
 
-    `lower` and `upper` are what is known of them publicly, `step` of what they are multiples. `summed` says that only sums
-    are asked for, whose noise grows with the farther end and not with the width.
+    `lower` and `upper` are what is known of them publicly, `step` of what they are multiples. `summed` says that only
+    sums are asked for, whose noise grows with the farther end and not with the width.
     """
 
     whole: bool = False

@@ -28,7 +28,9 @@ V = TypeVar("V")
 
 
 class _Frozen(Mapping[str, V]):
-    """A mapping that cannot be changed after a session has relied on it; it compares as a dict does, and can be hashed."""
+    """A mapping that cannot be changed after a session has relied on it;
+    it compares as a dict does, and can be hashed.
+    """
 
     def __init__(self, items: Mapping[str, V]) -> None:
         self._items = dict(items)
@@ -65,9 +67,9 @@ class Column:
 class Source:
     """Where the rows are: a Parquet or CSV file, a table of a DuckDB file, an object in memory, or a database.
 
-    Objects in memory are the same source only if they are the same object: their cells are never compared. `address` is
-    that of a server, as written: it may hold a password, so that only `shown` is ever shown. `files` and `format` are what
-    Spark reads where it is no `table`; `materialized` says that a table of PostgreSQL is a materialized view.
+    Objects in memory are the same source only if they are the same object: their cells are never compared. `address`
+    is that of a server, as written: it may hold a password, so that only `shown` is ever shown. `files` and `format`
+    are what Spark reads where it is no `table`; `materialized` says that a table of PostgreSQL is a materialized view.
     """
 
     kind: Literal["parquet", "csv", "duckdb", "frame", "postgres", "spark"]
@@ -159,8 +161,9 @@ class Table:
     """One declared table. Whose rows they are is one of four: `public`, nobody's; `person`, the column that names the
     person; `via`, the persons of the parent rows that they name; else each row is another person.
 
-    `persons` is the kind of persons: tables of the same kind speak of the same persons. `identities` are the columns that
-    are keys of some `via`, of this table or of a child; a `Dataset` fills them in, and what a `via` table has of its parent.
+    `persons` is the kind of persons: tables of the same kind speak of the same persons. `identities` are the columns
+    that are keys of some `via`, of this table or of a child; a `Dataset` fills them in, and what a `via` table has of
+    its parent.
 
     `bounds` say how much of one person counts in one answer. A public table protects nobody; its `key` is the set of
     columns that no two of its rows share, and `contents` are its rows as far as an engine has read them for the planner
@@ -209,9 +212,9 @@ class Table:
     ) -> Table:
         """A table declared in Python, with the meaning and the checks of `[tables.NAME]` in TOML.
 
-        `source` is a path, or a pandas or polars DataFrame or a pyarrow Table; without a `name` the table is called like
-        its file, or "data". `table` is its name within a DuckDB file or a database, whose address is then the source;
-        `files` and `format` are what Spark reads.
+        `source` is a path, or a pandas or polars DataFrame or a pyarrow Table; without a `name` the table is called
+        like its file, or "data". `table` is its name within a DuckDB file or a database, whose address is then the
+        source; `files` and `format` are what Spark reads.
 
         Example:
             >>> age = {"type": "int", "min": 0, "max": 110}
@@ -388,8 +391,8 @@ class Dataset:
     ) -> str:
         """A declaration to fill in, from the schema of files or a database only; written to `output` if given.
 
-        Several files are several tables; those in `public` protect nobody. Of a database, all tables that may be read, or
-        the one that is called `table`. The types of a CSV file are guessed from the names of its columns.
+        Several files are several tables; those in `public` protect nobody. Of a database, all tables that may be read,
+        or the one that is called `table`. The types of a CSV file are guessed from the names of its columns.
 
         Privacy: names and types of columns are read, never a value, a statistic or the number of rows.
         """

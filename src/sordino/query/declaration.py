@@ -1,7 +1,7 @@
 """Reads an owner's declaration, from TOML or from plain Python values: one reading function for both.
 
-Every error names file and key, the rule, and what to write instead. No data is read here, and no object of the caller is
-shown: a table in memory must not leak through the text of an error.
+Every error names file and key, the rule, and what to write instead. No data is read here, and no object of the caller
+is shown: a table in memory must not leak through the text of an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The JSON Schema of a declaration, for editors that complete and check TOML (Taplo, VS Code).
 
-It is made from the same lists of keys, words and limits as `declaration.py` reads by. It knows the structure: which keys
-there are, of what type, and which of them go together. What depends on several values, such as min below max, only
-`Dataset.load` and `sordino check` say. A test holds both against each other.
+It is made from the same lists of keys, words and limits as `declaration.py` reads by. It knows the structure: which
+keys there are, of what type, and which of them go together. What depends on several values, such as min below max,
+only `Dataset.load` and `sordino check` say. A test holds both against each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """HAVING, ORDER BY and LIMIT of an answer: they see noisy numbers and public or selected keys, never data.
 
-So they are free, and mean what they say about the noisy numbers. A condition is checked before any data is read, and once
-checked it cannot fail: what has no value is NULL, with SQL's three-valued logic.
+So they are free, and mean what they say about the noisy numbers. A condition is checked before any data is read, and
+once checked it cannot fail: what has no value is NULL, with SQL's three-valued logic.
 """
 
 from __future__ import annotations

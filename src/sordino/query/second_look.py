@@ -57,7 +57,10 @@ def _of_budget(dataset: Dataset) -> Iterator[Remark]:
         )
         return
     if budget.epsilon > _LARGE_EPSILON:
-        text = f"epsilon {readable(budget.epsilon)} promises little: somebody who guesses can become almost certain. Usual: 1."
+        text = (
+            f"epsilon {readable(budget.epsilon)} promises little: "
+            "somebody who guesses can become almost certain. Usual: 1."
+        )
         yield Remark("budget.epsilon", text)
     if budget.delta > _LARGE_DELTA:
         text = f"delta {readable(budget.delta)} lets some persons be shown entirely. Usual: below 1 / number of persons."

@@ -1,7 +1,7 @@
 """A declaration to fill in, made from the schema of a file or a database: names and types of columns, nothing else.
 
-What only the owner can know (who is protected, which limits are public) is left open, and `Dataset.load` refuses the stub
-until the unit is filled in. No limit, value, statistic or row count of the data is read.
+What only the owner can know (who is protected, which limits are public) is left open, and `Dataset.load` refuses the
+stub until the unit is filled in. No limit, value, statistic or row count of the data is read.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def schema_stub(
 ) -> str:
     """The text of a declaration of files or a database; written to `output` if given, never over a file.
 
-    Of a database all tables that may be read are written, or the one that is called `table`. `public` are further files,
-    whose tables protect nobody.
+    Of a database all tables that may be read are written, or the one that is called `table`. `public` are further
+    files, whose tables protect nobody.
     """
     target = None if output is None else _target(output)
     sources = list(path) if isinstance(path, list | tuple) else [path]
@@ -133,7 +133,9 @@ def _of_database(kind: str, address: str, table: str | None, *, public: bool) ->
 
 
 def _named_apart(sections: Sequence[_Section]) -> list[_Section]:
-    """Sections with names that can be declared, no two alike; a DuckDB table that is renamed keeps its own one inside."""
+    """Sections with names that can be declared, no two alike;
+    a DuckDB table that is renamed keeps its own one inside.
+    """
     found: dict[str, _Section] = {}
     for section in sections:
         first = "data" if name_fault(section.name) else section.name
@@ -294,7 +296,9 @@ def _csv_fields(file: Path) -> Fields:
 
 
 def type_word(kind: str) -> str:
-    """The word of a type without its parameters: those of an ENUM, also deep inside a STRUCT, are values of the data."""
+    """The word of a type without its parameters: those of an ENUM,
+    also deep inside a STRUCT, are values of the data.
+    """
     for bracket in "(<[":
         kind = kind.split(bracket)[0]
     return kind.strip()

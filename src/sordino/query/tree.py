@@ -66,8 +66,8 @@ class Case:
 class Window:
     """A function of the rows of one person around a row: those that share `partition`, in an order; True is descending.
 
-    With a `frame`, those from so many rows on to so many rows on (-2, 0: two rows before to this one); None is without end.
-    Without, COUNT, SUM and FIRST_VALUE are of the rows up to this one.
+    With a `frame`, those from so many rows on to so many rows on (-2, 0: two rows before to this one); None is without
+    end. Without, COUNT, SUM and FIRST_VALUE are of the rows up to this one.
     """
 
     function: str
@@ -110,7 +110,9 @@ def aggregates_in(value: Expression) -> tuple[Aggregate, ...]:
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the answer, or of derived rows: a key of the grouping, an expression or an aggregate, under a name."""
+    """One column of the answer, or of derived rows: a key of the grouping,
+    an expression or an aggregate, under a name.
+    """
 
     name: str
     value: Expression
@@ -188,9 +190,11 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class Query:
-    """One SELECT: rows of `source` that satisfy `where`, grouped by `keys`; the last four are applied to the noisy answer.
+    """One SELECT: rows of `source` that satisfy `where`, grouped by `keys`; the last four are applied to the noisy
+    answer.
 
-    In `having`, a Column names an output. With `sets` there is a table for each of them: the places of its keys, ascending.
+    In `having`, a Column names an output. With `sets` there is a table for each of them: the places of its keys,
+    ascending.
     """
 
     source: Source

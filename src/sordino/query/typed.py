@@ -17,9 +17,10 @@ __all__ = ["Typed"]
 class Typed:
     """What is publicly known of an expression's values, and SQL that computes one of them from one row.
 
-    `sql` yields BIGINT for an integral Number and DOUBLE for any other, BOOLEAN for a Truth, VARCHAR for Text, DATE for a
-    Day and TIMESTAMP for a Moment. A constant carries its `constant` value in a 1-tuple (NULL is a constant, too). `domain`
-    lists the values that may occur where the type alone does not say it; it may be lazy and long (see `domains.py`).
+    `sql` yields BIGINT for an integral Number and DOUBLE for any other, BOOLEAN for a Truth, VARCHAR for Text, DATE
+    for a Day and TIMESTAMP for a Moment. A constant carries its `constant` value in a 1-tuple (NULL is a constant,
+    too). `domain` lists the values that may occur where the type alone does not say it; it may be lazy and long (see
+    `domains.py`).
     """
 
     type: Type

@@ -1,7 +1,7 @@
 """The types of columns and expressions: what is publicly known of every value that may occur there.
 
-Bounds are promises that reading a column enforces (values outside are clamped), so whatever is derived from them holds for
-all data. A value that is missing, or no number, is NULL everywhere.
+Bounds are promises that reading a column enforces (values outside are clamped), so whatever is derived from them holds
+for all data. A value that is missing, or no number, is NULL everywhere.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ LARGEST = 2**62
 class Number:
     """A number within public bounds (None: none known), a multiple of `step` (None: of nothing known).
 
-    `values` are the only ones that occur, if the owner listed them. A float is a multiple of its step only after rounding.
+    `values` are the only ones that occur, if the owner listed them. A float is a multiple of its step only after
+    rounding.
     """
 
     lower: Fraction | None = None
@@ -73,7 +74,9 @@ class Truth:
 
 @dataclass(frozen=True)
 class Text:
-    """Text; `values` are the only ones that occur if the owner listed them, `longest` the largest number of characters."""
+    """Text; `values` are the only ones that occur if the owner listed them,
+    `longest` the largest number of characters.
+    """
 
     values: tuple[str, ...] | None = None
     longest: int | None = None

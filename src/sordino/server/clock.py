@@ -1,9 +1,9 @@
 """The release clock: when a question may begin, and when what became of it may be shown. clock.md proves what it tells.
 
-Time is cut into slots of `answer_time` seconds, by the name of the dataset, so that no data move them. A question begins
-with a slot. All that is told about it leaves at the end of a slot, however soon it was ready. Work that does not fit into
-its slot makes the slot twice as long, and again, three times at most; each such overrun is counted, and after three the
-owner is asked.
+Time is cut into slots of `answer_time` seconds, by the name of the dataset, so that no data move them. A question
+begins with a slot. All that is told about it leaves at the end of a slot, however soon it was ready. Work that does
+not fit into its slot makes the slot twice as long, and again, three times at most; each such overrun is counted, and
+after three the owner is asked.
 """
 
 from __future__ import annotations
@@ -90,9 +90,11 @@ class Clock:
 
 @dataclass(frozen=True)
 class Overruns:
-    """How many overruns there were since the owner last looked, and ever; kept in a file, so that a crash resets nothing.
+    """How many overruns there were since the owner last looked, and ever; kept in a file, so that a crash resets
+    nothing.
 
-    `noted` is the last entry of the ledger whose charge a crash left without an answer: such a crash is an overrun, too.
+    `noted` is the last entry of the ledger whose charge a crash left without an answer: such a crash is an overrun,
+    too.
     """
 
     since_resumed: int = 0
@@ -144,7 +146,8 @@ class Overruns:
 
 
 def bits_told(questions: int, overruns: int) -> float:
-    """The most bits that the ticks of this many questions can tell, with at most this many overruns (clock.md, Theorem 2).
+    """The most bits that the ticks of this many questions can tell, with at most this many overruns (clock.md, Theorem
+    2).
 
     Example:
         >>> bits_told(1000, 0), round(bits_told(1000, 3), 1)

@@ -1,7 +1,7 @@
 """The engine process of one dataset: the only one that holds its data and its ledger.
 
-It listens on a private socket, answers one question a slot, and pushes what is public. Whatever fails in the ledger ends
-it: nothing is granted until it was started anew, and has read what the disk really holds.
+It listens on a private socket, answers one question a slot, and pushes what is public. Whatever fails in the ledger
+ends it: nothing is granted until it was started anew, and has read what the disk really holds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ _MOST_UNREAD = 10_000
 _LOOK = 0.0437
 """Seconds between looks at the slot that runs: no round part of a slot, so that no tick is always beside one."""
 _TURN = 0.0005
-"""Seconds after which a thread that works lets another one go on: replies leave at their tick, whatever begins there."""
+"""Seconds after which a thread that works lets another one go on:
+replies leave at their tick, whatever begins there.
+"""
 _FAREWELL = 2.0
 """Seconds for replies whose ticks come when the process is ending; later ones are asked for again."""
 _FAILED = 70
@@ -79,8 +81,8 @@ def opener(dataset: Dataset, served: ServedDataset) -> Opener | None:
 def edition(dataset: Dataset) -> str:
     """Which writing of its files a dataset is: answers that were stored for an earlier one are not given again.
 
-    Privacy: it is when each file was written, by whoever exports it. A hash of what is in it would tell those who ask the
-    same question twice whether anything about anybody has changed.
+    Privacy: it is when each file was written, by whoever exports it. A hash of what is in it would tell those who ask
+    the same question twice whether anything about anybody has changed.
     """
     written = []
     for table in sorted(dataset.tables.values(), key=lambda table: table.name):
@@ -92,7 +94,8 @@ def edition(dataset: Dataset) -> str:
 
 
 class _Peer:
-    """A web process that is connected. What it is sent waits here until its moment, and delays nobody if it is not read.
+    """A web process that is connected. What it is sent waits here until its moment, and delays nobody if it is not
+    read.
 
     Privacy: web gets a reply at its tick, not when its work was done. So nothing that web does before, and not how its
     timers are rounded, depends on how long the work took.

@@ -9,7 +9,8 @@ __all__ = ["forget_old_garbage"]
 
 
 def forget_old_garbage() -> None:
-    """Let the collector look at what is made from now on, and less often: looking at all took half of the time of plans.
+    """Let the collector look at what is made from now on, and less often: looking at all took half of the time of
+    plans.
 
     What is loaded stays for good, and no question waits until it was looked at again.
     """

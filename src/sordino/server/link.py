@@ -1,7 +1,7 @@
 """The seam between the two kinds of process: what web knows of one dataset, and what it may ask its engine process.
 
-Web has no path to data and no ledger. It plans previews from `Facts`, which the engine process pushes after each entry of
-the ledger; the engine's charge always decides. All that crosses here is plain values: texts, numbers, bytes.
+Web has no path to data and no ledger. It plans previews from `Facts`, which the engine process pushes after each entry
+of the ledger; the engine's charge always decides. All that crosses here is plain values: texts, numbers, bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ANYBODY = "*"
 class Ask:
     """One question of one person, as web passes it on.
 
-    `kind` "sql": `question` is one SELECT, `offer` what `Session.sql` takes beside it. `kind` "suggest": `question` is the
-    name of a table ("" for the only one), `offer` what `Session.suggest` takes: epsilon, columns, keys, query_epsilon.
-    Numbers of an offer are JSON numbers, or texts such as "0.1" and "1/3", which are exact (`offers.py` reads both).
-    The request id is the person's own: ids of two analysts never meet.
+    `kind` "sql": `question` is one SELECT, `offer` what `Session.sql` takes beside it. `kind` "suggest": `question` is
+    the name of a table ("" for the only one), `offer` what `Session.suggest` takes: epsilon, columns, keys,
+    query_epsilon. Numbers of an offer are JSON numbers, or texts such as "0.1" and "1/3", which are exact (`offers.py`
+    reads both). The request id is the person's own: ids of two analysts never meet.
     """
 
     analyst: str | None
@@ -44,10 +44,10 @@ class Ask:
 class Reply:
     """What became of it; web shows it at `tick`, never before. An engine process sends it then.
 
-    "refused" came before the charge, is a function of public facts, and has tick 0: it may be shown at once. "answered" and
-    "failed" (after the charge) wait for their tick, a moment of the system's monotonic clock (`time.monotonic()`, the same
-    in all processes of a machine). `body` is the stored answer as the ledger keeps it, byte by byte; b"" unless answered.
-    `problem` has the parts of a SordinoError, without paths (`problems.py`).
+    "refused" came before the charge, is a function of public facts, and has tick 0: it may be shown at once.
+    "answered" and "failed" (after the charge) wait for their tick, a moment of the system's monotonic clock
+    (`time.monotonic()`, the same in all processes of a machine). `body` is the stored answer as the ledger keeps it,
+    byte by byte; b"" unless answered. `problem` has the parts of a SordinoError, without paths (`problems.py`).
     """
 
     status: Status
@@ -61,9 +61,10 @@ class Reply:
 class Facts:
     """What is public about a dataset, or was released of it: the newest copy that its engine process pushed.
 
-    `dataset` is the declaration with sources that lead nowhere, and with the contents of public tables, so that plans are
-    those of the engine. `meters` has the whole budget under None; where the owner gave sub-budgets, one for each analyst
-    who has or had one, and under "*" what everybody else has. `sequence` is the last entry of the ledger that they know.
+    `dataset` is the declaration with sources that lead nowhere, and with the contents of public tables, so that plans
+    are those of the engine. `meters` has the whole budget under None; where the owner gave sub-budgets, one for each
+    analyst who has or had one, and under "*" what everybody else has. `sequence` is the last entry of the ledger that
+    they know.
     """
 
     dataset: Dataset
@@ -98,7 +99,10 @@ class Link(Protocol):
     name: str
 
     def facts(self) -> Facts:
-        """The newest pushed copy; does not wait. LedgerUnavailable while the engine process has not said anything yet."""
+        """The newest pushed copy; does not wait.
+
+        LedgerUnavailable while the engine process has not said anything yet.
+        """
 
     async def ask(self, ask: Ask) -> Reply:
         """Charge, run, release and store, or refuse. Returns when there is something to show, at its tick.
@@ -108,7 +112,9 @@ class Link(Protocol):
         """
 
     async def answer(self, analyst: str | None, request_id: str) -> Reply:
-        """What became of a question that was asked before: the stored bytes with the tick at which they may be shown."""
+        """What became of a question that was asked before:
+        the stored bytes with the tick at which they may be shown.
+        """
 
     async def payments(
         self, analyst: str | None, after: int, limit: int
@@ -116,10 +122,14 @@ class Link(Protocol):
         """Receipts with larger numbers, oldest first, of one analyst or of all (None), each with status and digest."""
 
     async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
-        """The receipt of a question that was answered or failed, as a document that proves it (ledger/public_log.md)."""
+        """The receipt of a question that was answered or failed,
+        as a document that proves it (ledger/public_log.md).
+        """
 
     async def checkpoint(self, since: int | None) -> Mapping[str, JSON]:
-        """The key and the signed checkpoint of the ledger's log; the path that it continues its first `since` entries."""
+        """The key and the signed checkpoint of the ledger's log;
+        the path that it continues its first `since` entries.
+        """
 
     async def allot(self, analyst: str, epsilon: JSON, delta: JSON) -> Reply:
         """Give a sub-budget, as the owner; epsilon None takes it back. Web checks who may."""

@@ -1,7 +1,7 @@
 """Rows that are made up from the declaration alone: for dry runs, where code is tried for nothing, and for calibration.
 
-They are a function of the declaration and of a number of rows. No source is opened but those of public tables, which are
-as public here as they are there. Nobody is in them, so that nothing about them needs to be protected.
+They are a function of the declaration and of a number of rows. No source is opened but those of public tables, which
+are as public here as they are there. Nobody is in them, so that nothing about them needs to be protected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _WORDS = (
 
 
 def made_up(dataset: Dataset, rows: int) -> Dataset:
-    """The same declaration over made-up rows, with a ledger in memory that has the declared budget, for itself alone."""
+    """The same declaration over made-up rows, with a ledger in memory that has the declared budget,
+    for itself alone.
+    """
     import pyarrow as pa
 
     tables: dict[str, Table] = {}

@@ -1,7 +1,8 @@
 """The tools that agents have: list datasets, describe one, preview, ask, see the budget. The same over HTTP and stdio.
 
 An agent asks adaptively: each question depends on the answers before it. That is what the ledger's filter is for: its
-promise holds for fully adaptive questions. Refusals are tool errors that say what to do instead; nothing else is an error.
+promise holds for fully adaptive questions. Refusals are tool errors that say what to do instead; nothing else is an
+error.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ def tools_server(desk: Callable[[], AgentDesk]) -> MCPServer[Any]:
     async def preview(
         dataset: str, sql: str, epsilon: float | str | None = None, error: float | None = None
     ) -> dict[str, Any]:
-        """What one SELECT would cost and how exact its answer would be. Free. Give epsilon, or the error it may have."""
+        """What one SELECT would cost and how exact its answer would be.
+
+        Free. Give epsilon, or the error it may have.
+        """
         return await told(desk().preview(dataset, sql, _offer(epsilon, error)))
 
     @server.tool()
@@ -99,8 +103,8 @@ def tools_server(desk: Callable[[], AgentDesk]) -> MCPServer[Any]:
         reason: str = "",
         request_id: str | None = None,
     ) -> dict[str, Any]:
-        """Ask one SELECT and pay for it. Give epsilon, or the error the numbers may have; a reason helps if an owner must
-        approve. A request_id of your own makes it safe to repeat the call.
+        """Ask one SELECT and pay for it. Give epsilon, or the error the numbers may have; a reason helps if an owner
+        must approve. A request_id of your own makes it safe to repeat the call.
         """
         return await told(desk().ask(dataset, sql, _offer(epsilon, error), reason, request_id))
 

@@ -59,7 +59,9 @@ class ServedDataset:
 
 
 def served(folder: Path) -> list[ServedDataset]:
-    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it; or that of one declaration."""
+    """The datasets of a folder: every declaration in it,
+    with what `serve.toml` says of it; or that of one declaration.
+    """
     if folder.is_file():
         found = _dataset(
             folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {})

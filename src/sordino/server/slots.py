@@ -1,7 +1,7 @@
 """One question in one slot: charge, run, and in the next slot store and tell.
 
-Each slot is one transaction of the ledger: it stores the answer of the slot before and charges for its own question. So the
-order of entries follows from the order of questions alone, and one sync of the disk serves both.
+Each slot is one transaction of the ledger: it stores the answer of the slot before and charges for its own question.
+So the order of entries follows from the order of questions alone, and one sync of the disk serves both.
 """
 
 from __future__ import annotations
@@ -377,7 +377,9 @@ def _answered(paid: Paid) -> Reply:
 
 
 def receipt_facts(receipt: Receipt) -> Mapping[str, JSON]:
-    """A receipt as plain values, without its hash in the chain, on which others' entries before it could be tried out."""
+    """A receipt as plain values, without its hash in the chain,
+    on which others' entries before it could be tried out.
+    """
     return {
         "number": receipt.number, "charge": dict(charge_facts(receipt.charge)), "question": receipt.question,
         "request_id": receipt.request_id, "analyst": receipt.analyst, "time": receipt.time,

@@ -1,10 +1,11 @@
 """How much noise each part of a workload gets: the closed form of the optimal Gaussian matrix mechanism for marginals.
 
-A workload is tables over columns. Its parts are the sets of columns below some table, each with a level of contrasts for
-every column. A part of precision t (one over the variance in units of its orthonormal contrasts) costs t times the squared
-length of one row's projection. Theorems 1 to 3 of residuals.md.
+A workload is tables over columns. Its parts are the sets of columns below some table, each with a level of contrasts
+for every column. A part of precision t (one over the variance in units of its orthonormal contrasts) costs t times the
+squared length of one row's projection. Theorems 1 to 3 of residuals.md.
 
-Source: Xiao, He, Zhang, Kifer (2023), ResidualPlanner, Theorem 5 and Section 5.3; here with levels, as in ResidualPlanner+.
+Source: Xiao, He, Zhang, Kifer (2023), ResidualPlanner, Theorem 5 and Section 5.3; here with levels, as in
+ResidualPlanner+.
 """
 
 from __future__ import annotations
@@ -185,7 +186,9 @@ def _needs(
     weights: Mapping[ColumnSet, float],
     asked: Sequence[tuple[list[float], float]],
 ) -> dict[ColumnSet, float]:
-    """For each part the weighted sum over tables above it of what its noise weighs there, but for the part's own factor."""
+    """For each part the weighted sum over tables above it of what its noise weighs there,
+    but for the part's own factor.
+    """
     need = dict.fromkeys(parts, 0.0)
     for table in tables:
         for part in below([table]):

@@ -1,7 +1,7 @@
 """From noisy contrasts to tables that agree: every sum over a column of one table is the other table, as whole numbers.
 
-All of this is post-processing. The best estimate of a table is a sum of what each set of columns below it adds; it is put
-on a lattice so that margins stay exact (Theorem 5 of residuals.md).
+All of this is post-processing. The best estimate of a table is a sum of what each set of columns below it adds; it is
+put on a lattice so that margins stay exact (Theorem 5 of residuals.md).
 """
 
 from __future__ import annotations

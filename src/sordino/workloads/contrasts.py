@@ -66,7 +66,9 @@ class Contrasts:
 
     @cached_property
     def kinds(self) -> tuple[tuple[Fraction, ...], ...]:
-        """By kind of value, the squared length of its unit vector's projection onto each level; flat columns have one."""
+        """By kind of value, the squared length of its unit vector's projection onto each level;
+        flat columns have one.
+        """
         return tuple(sorted(set(map(tuple, self.projections))))
 
     @cached_property
@@ -84,7 +86,9 @@ class Contrasts:
 
     @cached_property
     def weight(self) -> float:
-        """At least the sum of magnitudes by which a value is put together from contrasts: how far rounding them reaches."""
+        """At least the sum of magnitudes by which a value is put together from contrasts:
+        how far rounding them reaches.
+        """
         steps = np.zeros(self.size + 1)
         for ends, sizes in (
             (self.first, self.plus),
@@ -95,7 +99,8 @@ class Contrasts:
         return float(np.cumsum(steps).max(initial=0.0)) * (1 + 2.0**-30)
 
     def lengths(self, kind: Kind) -> tuple[list[float], float]:
-        """Means over all asked sums of values: of the squared lengths of their projections by level, and of (sum/size)^2.
+        """Means over all asked sums of values: of the squared lengths of their projections by level, and of
+        (sum/size)^2.
 
         What is asked are the values themselves, all ranges of them, or all prefixes.
         """

@@ -45,7 +45,8 @@ _MOST_STEPS = 2**30
 
 @dataclass(frozen=True, eq=False)
 class WorkloadColumn:
-    """One column: its name, all values in order (None where a row may have none), the SQL of a value's place, the question.
+    """One column: its name, all values in order (None where a row may have none), the SQL of a value's place, the
+    question.
 
     `source` is the declared column that it is, if it is one.
     """
@@ -64,7 +65,9 @@ class WorkloadColumn:
 
 @dataclass(frozen=True, eq=False)
 class SummedColumn:
-    """What is summed in place of counting rows: its name, the SQL of each row's whole number of steps, and their grid."""
+    """What is summed in place of counting rows: its name,
+    the SQL of each row's whole number of steps, and their grid.
+    """
 
     name: str
     steps: exp.Expr
@@ -90,7 +93,9 @@ def bind_sum(value: tree.Expression, rows: Asked) -> SummedColumn:
 
 
 def places_of(names: Sequence[str], given: Any, what: str) -> list[int]:
-    """The places of columns that are named by a text or several texts; `what` says of which argument they are a part."""
+    """The places of columns that are named by a text or several texts;
+    `what` says of which argument they are a part.
+    """
     own = (given,) if isinstance(given, str) else given
     if not isinstance(own, Sequence) or not all(isinstance(name, str) for name in own):
         rule = "columns are named by a text, or by several"

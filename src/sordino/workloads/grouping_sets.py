@@ -1,7 +1,7 @@
 """GROUP BY CUBE, ROLLUP and GROUPING SETS: a question whose tables are a workload, of counts or of one sum.
 
-Its answer has the rows of all tables, one after another; NULL in a key stands for all its values. Rows without a value of
-some key are in no table, as in every GROUP BY here.
+Its answer has the rows of all tables, one after another; NULL in a key stands for all its values. Rows without a value
+of some key are in no table, as in every GROUP BY here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which columns are modelled together: a triangulated graph of pairs, its cliques and a tree that joins them.
 
-Cliques are found by eliminating columns one after another, the one with the smallest clique first. A junction tree joins
-cliques so that those which hold a column hang together; then a product of tables over cliques can be summed exactly.
+Cliques are found by eliminating columns one after another, the one with the smallest clique first. A junction tree
+joins cliques so that those which hold a column hang together; then a product of tables over cliques can be summed
+exactly.
 """
 
 from __future__ import annotations

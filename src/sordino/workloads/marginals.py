@@ -63,10 +63,10 @@ class PublicColumn:
 class Marginals:
     """Tables over some columns, all from one charge; `marginals["age", "sex"]` is one of them.
 
-    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `unit` is how many parts of
-    a row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the noise, and
-    `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names the values that
-    cells are sums of, in units of `step`; without it they count rows.
+    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `unit` is how many
+    parts of a row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the
+    noise, and `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names
+    the values that cells are sums of, in units of `step`; without it they count rows.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -119,7 +119,10 @@ class Marginals:
             within = [table for table in self.counts if set(places) <= set(table)]
             if not within:
                 names = ", ".join(self.columns[i].name for i in places)
-                hint = f"There are {len(self.asked)} tables, such as {self._words(self.asked[-1])}; ask for this one as well."
+                hint = (
+                    f"There are {len(self.asked)} tables, such as {self._words(self.asked[-1])}; "
+                    "ask for this one as well."
+                )
                 raise InvalidInput(
                     f"the table of {names}", "it lies within no table of this answer", hint
                 )
@@ -156,7 +159,10 @@ class Marginals:
                 "rounded()", "sums are not counts", "Round the numbers as you like: they are yours."
             )
         if len(self.counts) != 1:
-            rule = f"whole numbers that add up are made from one table that holds all others; here there are {len(self.counts)}"
+            rule = (
+                f"whole numbers that add up are made from one table that holds all others; "
+                f"here there are {len(self.counts)}"
+            )
             raise InvalidInput(
                 "rounded()",
                 rule,
@@ -239,7 +245,9 @@ def _ints(numbers: list[int]) -> Ints:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalTable:
-    """One table: `cells` in whole multiples of 2^-bits of a row, an axis for each column in the order of the answer's."""
+    """One table: `cells` in whole multiples of 2^-bits of a row,
+    an axis for each column in the order of the answer's.
+    """
 
     answer: Marginals
     places: ColumnSet
@@ -283,7 +291,9 @@ class MarginalTable:
         return self._reach(math.sqrt(float_upper(self.variance / self.answer.step**2)), 1.0)
 
     def _reach(self, deviation: float, cells: float) -> float:
-        """The half-width for a standard deviation in steps, with all that rounding can add to a sum of this many cells."""
+        """The half-width for a standard deviation in steps,
+        with all that rounding can add to a sum of this many cells.
+        """
         rows = half_width(self.answer, self.places, deviation, cells)
         return (
             rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)

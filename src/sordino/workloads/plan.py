@@ -135,7 +135,9 @@ class MarginalsPlan:
 
     @cached_property
     def bits(self) -> int:
-        """Published counts are whole multiples of 2^-bits of a row: finer than a thousandth of any standard deviation."""
+        """Published counts are whole multiples of 2^-bits of a row:
+        finer than a thousandth of any standard deviation.
+        """
         size = max(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
         spreads = [float(self.allocation.variance(table)) for table in self.asked]
         smallest = math.sqrt(min((spread for spread in spreads if spread), default=1.0)) / self.unit
@@ -263,7 +265,9 @@ def usable_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
 def rows_of(
     dataset: Dataset, table: str | Question | None, where: tree.Expression | None = None
 ) -> tuple[Asked, tree.Query]:
-    """The rows of one protected table, or those that a question or a SELECT makes of tables; and the question for them."""
+    """The rows of one protected table, or those that a question or a SELECT makes of tables;
+    and the question for them.
+    """
     if isinstance(table, Question):
         derived = table.rows
         if derived.items or derived.keys is not None or derived.distinct:
@@ -537,7 +541,9 @@ def _weights(
     asked: Sequence[ColumnSet],
     given: Weights | None,
 ) -> dict[ColumnSet, float]:
-    """How much the mean variance of each table counts: 1, or what is given by table or by a function of names and cells."""
+    """How much the mean variance of each table counts: 1,
+    or what is given by table or by a function of names and cells.
+    """
     found = dict.fromkeys(asked, 1.0)
     if given is None:
         return found

@@ -1,7 +1,8 @@
 """Public facts about a workload: tables that everybody knows, combinations that cannot occur, columns that are equal.
 
-Known tables need no noise and no price. Cells that cannot occur are made zero after the noise, by the projection that is
-best for it. None of it reads data: whether facts are true is the owner's word, privacy does not hang on it (facts.md).
+Known tables need no noise and no price. Cells that cannot occur are made zero after the noise, by the projection that
+is best for it. None of it reads data: whether facts are true is the owner's word, privacy does not hang on it
+(facts.md).
 """
 
 from __future__ import annotations

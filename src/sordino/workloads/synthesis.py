@@ -43,7 +43,9 @@ _NOISE_IN_L1 = math.sqrt(2 / math.pi)
 _PENALTY = 0.4
 """Of the L1 error that noise makes in a table, about so much is left after fitting, where counts cannot be negative."""
 _SMALL_ERROR, _EXACT = 0.01, 0.01
-"""A mean error of single columns that is small enough; and the part of its square from which on there are two rounds."""
+"""A mean error of single columns that is small enough;
+and the part of its square from which on there are two rounds.
+"""
 _MOST_PAIRS = 60
 _FINE = 2**10
 """Distances are counted in parts of a row, so that public counts need hardly be rounded."""
@@ -74,7 +76,8 @@ class _Measuring:
     def distances(
         self, public: Mapping[ColumnSet, Floats], part: Fraction
     ) -> tuple[dict[ColumnSet, float], float]:
-        """Noisy L1 distances of tables to public counts, all together for one part of mu^2; and their noise's deviation.
+        """Noisy L1 distances of tables to public counts, all together for one part of mu^2; and their noise's
+        deviation.
 
         Privacy: mu^2 at most the part (Lemma 2).
         """
@@ -226,8 +229,8 @@ def _judged(
 ) -> list[list[Any]]:  # fmt: skip
     """The noisy errors of all columns, pairs and some triples, each with an interval that holds by itself.
 
-    Theorem 2 of synthesis.md: the distance to the rows, as if there were `total` of them, and what `doubt` about the total
-    can change.
+    Theorem 2 of synthesis.md: the distance to the rows, as if there were `total` of them, and what `doubt` about the
+    total can change.
     """
     sizes = plan.sizes
     if plan.triples:

@@ -1,4 +1,5 @@
-"""The plan of synthetic rows: which columns in which buckets, what is measured for which part of the price; no data seen.
+"""The plan of synthetic rows: which columns in which buckets, what is measured for which part of the price; no data
+seen.
 
 What is asked of each step depends on what the steps before released, and on public facts: that is adaptive composition,
 and each step's part of mu^2 is fixed here (synthesis.md).
@@ -103,7 +104,8 @@ class SynthesisOffer(TypedDict, total=False):
 class SyntheticColumn:
     """A column of synthetic rows: its declared type, the buckets in which it is modelled, and the fine values in each.
 
-    A fine value is a whole number of steps from `origin`: `first` and `last` of each bucket. A listed value is its place.
+    A fine value is a whole number of steps from `origin`: `first` and `last` of each bucket. A listed value is its
+    place.
     """
 
     name: str

@@ -52,7 +52,9 @@ class TableError:
 
 @dataclass(frozen=True)
 class QualityReport:
-    """The errors of all columns, all pairs and some triples, each measured privately; every interval holds by itself."""
+    """The errors of all columns, all pairs and some triples,
+    each measured privately; every interval holds by itself.
+    """
 
     tables: tuple[TableError, ...]
     confidence: float

@@ -1,7 +1,7 @@
 """One browser and one server for all tests of pages in a worker.
 
-Playwright keeps an event loop running in its thread, in which other tests could not start their own. So both end with the
-last test of this folder.
+Playwright keeps an event loop running in its thread, in which other tests could not start their own. So both end with
+the last test of this folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The server with made-up tables. What a test changes of it the next one sees: add accounts and tables of your own."""
+    """The server with made-up tables.
+
+    What a test changes of it the next one sees: add accounts and tables of your own.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SORDINO_STATE", str(tmp_path_factory.mktemp("browser-state")))
         with site() as served:

@@ -1,4 +1,6 @@
-"""A server with made-up tables and one person for each role, listening on this machine, for tests that look at its pages."""
+"""A server with made-up tables and one person for each role,
+listening on this machine, for tests that look at its pages.
+"""
 
 from __future__ import annotations
 

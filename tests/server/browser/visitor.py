@@ -33,7 +33,10 @@ class Visitors:
         self._open: list[BrowserContext] = []
 
     def page(self, name: str | None = None, **options: Any) -> Page:
-        """A new window, logged in as somebody, or as nobody. Options: `color_scheme`, `java_script_enabled`, `locale`."""
+        """A new window, logged in as somebody, or as nobody.
+
+        Options: `color_scheme`, `java_script_enabled`, `locale`.
+        """
         given = {
             "viewport": {"width": 900, "height": 900},
             "base_url": self.site.address,
@@ -88,8 +91,8 @@ def _sized(page: Page) -> Iterator[None]:
 
 
 def clean(page: Page, *, dark: bool = True) -> None:
-    """No accessibility violation, light or dark; nothing that the policy blocked, no error in the console, no script of a
-    stranger, and no scrolling to the side at any width.
+    """No accessibility violation, light or dark; nothing that the policy blocked, no error in the console, no script
+    of a stranger, and no scrolling to the side at any width.
     """
     with _sized(page):
         for width in WIDTHS:

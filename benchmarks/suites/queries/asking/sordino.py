@@ -52,7 +52,9 @@ def session(rows: int, delta: float, max_groups: int = MAX_GROUPS) -> Session:
 
 
 def repeated(rows: int) -> Iterator[Question]:
-    """Each case pure, and with a delta where that makes another plan; the engine runs once and the release is repeated."""
+    """Each case pure, and with a delta where that makes another plan;
+    the engine runs once and the release is repeated.
+    """
     for delta, max_groups, bounds in (
         (0.0, MAX_GROUPS, SAME_BOUNDS),
         (DELTA, MAX_GROUPS, SAME_BOUNDS),

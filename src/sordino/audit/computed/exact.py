@@ -54,7 +54,8 @@ def exact(
 ) -> Report:
     """Whether a claim holds for a Sordino mechanism at a sensitivity, for a loss, or for two laws: by computation.
 
-    A law is a mapping output -> probability, or a sequence of probabilities; `sordino.audit.law` makes them of functions.
+    A law is a mapping output -> probability, or a sequence of probabilities; `sordino.audit.law` makes them of
+    functions.
 
     Example:
         >>> report = exact({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, epsilon=1)

@@ -42,7 +42,9 @@ class FinitePair:
 
     @classmethod
     def read(cls, p: Distribution, q: Distribution) -> Self:
-        """Two laws as a user writes them: mappings, or sequences for the outputs 0, 1, ...; refused if they are no laws."""
+        """Two laws as a user writes them: mappings, or sequences for the outputs 0,
+        1, ...; refused if they are no laws.
+        """
         total_variation(p, q)  # complains about everything that is not a pair of laws
         return cls(_named(p), _named(q))
 

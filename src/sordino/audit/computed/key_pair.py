@@ -75,7 +75,9 @@ class KeyPair:
             yield from ((1 - a, 1 - b, _Event(n, m, False)), (1 - b, 1 - a, _Event(m, n, False)))
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        """The largest excess; the two events of one pair never both have one, as their excesses sum to 1 - e^epsilon."""
+        """The largest excess; the two events of one pair never both have one,
+        as their excesses sum to 1 - e^epsilon.
+        """
         factor, worst = ball(epsilon).exp(), arb(0)
         for event in self._worst(epsilon):
             p, q = (self.selection.probability_ball(weight) for weight in event[:2])

@@ -1,7 +1,7 @@
 """The exact law of a mechanism that draws all its randomness from a coin: every outcome of the coin is explored.
 
-The function is run again and again, with the first decisions prescribed and the next ones open, until every decision has
-been taken every way; each path twice, to notice randomness of its own. A path's probability is the product of its
+The function is run again and again, with the first decisions prescribed and the next ones open, until every decision
+has been taken every way; each path twice, to notice randomness of its own. A path's probability is the product of its
 decisions', an exact fraction; nothing is sampled.
 """
 

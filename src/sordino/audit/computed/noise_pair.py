@@ -1,7 +1,7 @@
 """The two laws of rounded noise whose centre moves by whole steps, from their probabilities alone.
 
-Nothing here uses a formula of a loss: delta is the best threshold event's excess (Lemma 1 of exact.md says that no event
-does better), and where the outputs are few it is summed over all of them as well.
+Nothing here uses a formula of a loss: delta is the best threshold event's excess (Lemma 1 of exact.md says that no
+event does better), and where the outputs are few it is summed over all of them as well.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class NoisePair:
         return low
 
     def summed(self, epsilon: Fraction) -> tuple[arb, int] | None:
-        """delta(epsilon) as the sum over all outputs, with the cut tails as its error, and how many; None if too many."""
+        """delta(epsilon) as the sum over all outputs, with the cut tails as its error,
+        and how many; None if too many.
+        """
         reach = math.ceil(self.noise.scale * (12 if self.noise.shape is NORMAL else 60)) + 1
         count = 2 * reach + self.shift + 1
         if count > _MOST_OUTPUTS:
@@ -149,7 +151,9 @@ class NoisePair:
 
 @lru_cache(maxsize=256)
 def _first_above(pair: NoisePair, epsilon: Fraction) -> int | None:
-    """The first output with log p/q > epsilon; if there is none at the edge there is none at all (Lemma 2 of exact.md)."""
+    """The first output with log p/q > epsilon; if there is none at the edge there is
+    none at all (Lemma 2 of exact.md).
+    """
     if pair.shift == 0:
         return None
 

@@ -52,7 +52,8 @@ class Truth(Protocol):
 def exceeds(compute: Callable[[], arb], limit: Fraction) -> bool | None:
     """Whether a number is above a limit; None if it cannot be known better than by a wide bracket.
 
-    A number that agrees with the limit to a thousand bits counts as equal to it: no claim is called false without certainty.
+    A number that agrees with the limit to a thousand bits counts as equal to it: no claim is called false without
+    certainty.
     """
     bits = 128
     while True:

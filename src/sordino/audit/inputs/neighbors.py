@@ -1,7 +1,7 @@
 """Are two inputs neighbours: does one person make all the difference between them?
 
-A claim of privacy is about neighbours only, so an audit of other inputs would prove nothing. `check` answers in words and
-never raises on odd data; a relation is a word of `RELATIONS`, a function of both inputs, or None to infer one.
+A claim of privacy is about neighbours only, so an audit of other inputs would prove nothing. `check` answers in words
+and never raises on odd data; a relation is a word of `RELATIONS`, a function of both inputs, or None to infer one.
 """
 
 from __future__ import annotations
@@ -267,7 +267,9 @@ def _close_exactly(a: Any, b: Any) -> bool:
 
 
 def _entries(d1: Any, d2: Any, *, single: bool) -> None:
-    """Vectors of equally many numbers, or mappings to numbers: each entry moves by at most 1, and only one if `single`."""
+    """Vectors of equally many numbers, or mappings to numbers:
+    each entry moves by at most 1, and only one if `single`.
+    """
     first, second = _aligned(d1, d2)
     if len(first) != len(second):
         rule = f"they must have equally many entries, not {len(first)} and {len(second)}"

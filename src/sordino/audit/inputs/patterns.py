@@ -1,7 +1,8 @@
-"""Pairs of neighbouring inputs to try when the worst pair is not known: few shapes that have exposed most broken mechanisms.
+"""Pairs of neighbouring inputs to try when the worst pair is not known: few shapes that have exposed most broken
+mechanisms.
 
-The shapes for vectors of exact answers are those of Ding et al. ("Detecting violations of differential privacy", CCS 2018);
-the others follow what breaks in practice: empty data, a first row, an extreme row, a new category, NaN.
+The shapes for vectors of exact answers are those of Ding et al. ("Detecting violations of differential privacy", CCS
+2018); the others follow what breaks in practice: empty data, a first row, an extreme row, a new category, NaN.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _MOST_PAIRS = 16
 def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) -> tuple[Pair, ...]:
     """Up to 16 pairs of neighbours with names: of single values, or of `length` entries or rows.
 
-    `domain` says what one value may be: `(low, high)` for numbers, a list for categories. Pairs stay inside it; without one,
-    numbers are about 0 to 1 and rows that real data may hold, NaN and far outliers, are tried, too. Without a relation the
-    pairs are of single values, since it is not known what else the mechanism promises to hide.
+    `domain` says what one value may be: `(low, high)` for numbers, a list for categories. Pairs stay inside it;
+    without one, numbers are about 0 to 1 and rows that real data may hold, NaN and far outliers, are tried, too.
+    Without a relation the pairs are of single values, since it is not known what else the mechanism promises to hide.
 
     Example:
         >>> [pair.name for pair in patterns("histogram", 2)][:2]

@@ -1,8 +1,8 @@
 """Data of any kind as rows that can be compared, whatever holds them: lists, arrays, frames, tables, datasets.
 
-Cells get a hashable form, equal for equal cells: numbers by value (1, 1.0 and numpy's 1), NaN like NaN, True not like 1. A
-list, a tuple and an array of the same cells are the same row. A dataset's rows are its persons, each with all its records,
-also through foreign keys. For audits on made-up data, or by the owner: nothing here is private.
+Cells get a hashable form, equal for equal cells: numbers by value (1, 1.0 and numpy's 1), NaN like NaN, True not like
+1. A list, a tuple and an array of the same cells are the same row. A dataset's rows are its persons, each with all its
+records, also through foreign keys. For audits on made-up data, or by the owner: nothing here is private.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def form(cell: Any) -> Hashable:
 
 
 def _other_form(cell: Any) -> Hashable:
-    """Dates, decimals, missing values of other libraries; an object that cannot be hashed by what it shows of itself."""
+    """Dates, decimals, missing values of other libraries;
+    an object that cannot be hashed by what it shows of itself.
+    """
     try:
         if not bool(cell == cell):
             return _NAN
@@ -126,7 +128,9 @@ ROW = ""
 
 
 def owners(tables: Iterable[Table], frames: Mapping[str, Any]) -> dict[str, list[Owner | None]]:
-    """The owner of each row of the protected tables, None if it is nobody's; `frames` are their rows, as Arrow tables."""
+    """The owner of each row of the protected tables, None if it is nobody's;
+    `frames` are their rows, as Arrow tables.
+    """
     by_name = {table.name: table for table in tables}
     found: dict[str, list[Owner | None]] = {}
 

@@ -1,7 +1,7 @@
 """The zoo: mechanisms of known truth, right ones and broken ones, on which an auditor can be tried.
 
-They are listed in zoo.toml, and their functions are in the modules beside it; both are read when they are first asked for.
-`run` audits them all, so that together they are right with probability `confidence`.
+They are listed in zoo.toml, and their functions are in the modules beside it; both are read when they are first asked
+for. `run` audits them all, so that together they are right with probability `confidence`.
 """
 
 from __future__ import annotations

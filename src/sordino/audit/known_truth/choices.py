@@ -1,7 +1,7 @@
 """Which answer, which answers, which groups: noisy maxima, the sparse vector technique, and selected keys.
 
-The sparse vector technique is there in its right and its well-known wrong forms: Lyu, Su, Li (VLDB 2017), algorithms 1 to 6.
-Its output has an entry for each answer: 1 above, 0 below, -1 not reached; or the noisy value, BELOW, UNREACHED.
+The sparse vector technique is there in its right and its well-known wrong forms: Lyu, Su, Li (VLDB 2017), algorithms 1
+to 6. Its output has an entry for each answer: 1 above, 0 below, -1 not reached; or the noisy value, BELOW, UNREACHED.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def compared_values(
 
 
 def fresh_values(data: Any, size: int, *, threshold: float, epsilon: float, most: int) -> Floats:
-    """Values of the answers above, with noise of their own: a third of epsilon for each of threshold, answers, values."""
+    """Values of the answers above, with noise of their own:
+    a third of epsilon for each of threshold, answers, values.
+    """
     unit = 3 / epsilon
     noisy = _with_noise(data, size, "laplace", 2 * most * unit)
     found = noisy >= threshold + noise.laplace(unit, (size, 1))
@@ -138,7 +140,9 @@ def tail(delta: float) -> float:
 def thresholded(
     data: Any, size: int, *, tail_of: float, group: int = 1, law: str = "laplace", scale: float = 1
 ) -> Any:
-    """The noisy count if it is above what a `group` exceeds with probability `tail_of`, else 0; no one is never shown."""
+    """The noisy count if it is above what a `group` exceeds with probability `tail_of`,
+    else 0; no one is never shown.
+    """
     noisy = data + getattr(noise, law)(scale, size)
     return np.where((noisy > group + tail(tail_of)) & (data > 0), noisy, 0.0)
 

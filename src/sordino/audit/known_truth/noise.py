@@ -1,7 +1,7 @@
 """Fast noise for the zoo's mechanisms: float samplers whose results lie on one fixed grid.
 
-They are good enough to audit against and not for release: the laws are right up to float error (a total variation of some
-1e-12). On a fixed grid the low bits of an output say nothing of the value to which the noise was added.
+They are good enough to audit against and not for release: the laws are right up to float error (a total variation of
+some 1e-12). On a fixed grid the low bits of an output say nothing of the value to which the noise was added.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ def first_coin_shown(answer: bool, coin: Coin) -> tuple[bool, bool]:
 def truncated_geometric(count: int, coin: Coin) -> int:
     """Geometric noise with alpha 2/3 between 0 and 3, from one uniform number below 45 = 5 * 3^2.
 
-    P(at most z) is alpha^(count - z)/(1 + alpha) below the count, and 1 less alpha^(z - count + 1)/(1 + alpha) from it on.
+    P(at most z) is alpha^(count - z)/(1 + alpha) below the count, and 1 less alpha^(z - count + 1)/(1 + alpha) from it
+    on.
     """
     place = coin.below(45)
     for z in range(3):

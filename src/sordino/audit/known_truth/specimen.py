@@ -16,11 +16,12 @@ __all__ = ["Specimen", "read_specimen"]
 class Specimen:
     """A mechanism of known truth.
 
-    `truth` is the epsilon that it truly needs at the claimed delta, in the worst case of the neighbours below; infinite if
-    none is enough. Of a broken one it may also be a lower bound, of a right one an upper bound.
+    `truth` is the epsilon that it truly needs at the claimed delta, in the worst case of the neighbours below;
+    infinite if none is enough. Of a broken one it may also be a lower bound, of a right one an upper bound.
 
     `mechanism` is called as its audit does: with `size=` in batches or for one output, with a coin, or it is a query.
-    With `pair` the audit compares these two inputs; without, it searches the patterns of `neighbors`, `length` and `domain`.
+    With `pair` the audit compares these two inputs; without, it searches the patterns of `neighbors`, `length` and
+    `domain`.
     """
 
     name: str

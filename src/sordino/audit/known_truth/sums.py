@@ -1,8 +1,8 @@
 """Numbers with noise: values, sums of rows and vectors, with noise of the right or the wrong kind.
 
-What gets noise is a statistic of the data, named in `STATISTICS`. Floats are as textbooks have them: value plus noise is
-rounded to the floats near the result, so that last bits tell the value (Mironov, CCS 2012; Jin et al., arXiv 2112.05307;
-Haney et al., arXiv 2207.13793).
+What gets noise is a statistic of the data, named in `STATISTICS`. Floats are as textbooks have them: value plus noise
+is rounded to the floats near the result, so that last bits tell the value (Mironov, CCS 2012; Jin et al., arXiv
+2112.05307; Haney et al., arXiv 2207.13793).
 """
 
 from __future__ import annotations

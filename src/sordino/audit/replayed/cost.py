@@ -1,7 +1,7 @@
 """What several calls cost together, as far as it is known, and whether that is within a claim.
 
-Some losses are known exactly; of other calls only an upper bound is, so a claim that fails by them alone is not refuted,
-only unsupported. The argument is in replay.md.
+Some losses are known exactly; of other calls only an upper bound is, so a claim that fails by them alone is not
+refuted, only unsupported. The argument is in replay.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class Cost:
         return float_lower(whole if exact else whole * (1 - Fraction(1, 2**40)))
 
     def within(self, epsilon: Fraction, delta: Fraction) -> bool | None:
-        """Whether all of it is (epsilon, delta)-private: None where the exact part is and the bounds of the rest say no."""
+        """Whether all of it is (epsilon, delta)-private:
+        None where the exact part is and the bounds of the rest say no.
+        """
         epsilon *= _SLACK
         if self._filter_allows(epsilon, delta):
             return True

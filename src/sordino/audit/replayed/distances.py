@@ -35,7 +35,9 @@ class Exactly:
 
 @dataclass(frozen=True)
 class Moved:
-    """How far two inputs are apart in one norm of one part of a plan, and how far they may be; L2 distances are squared."""
+    """How far two inputs are apart in one norm of one part of a plan,
+    and how far they may be; L2 distances are squared.
+    """
 
     part: str
     norm: str
@@ -84,7 +86,9 @@ def exactly(groups: Groups) -> Exactly:
 
 
 def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
-    """Every distance that the plan bounds, between two tables; a key that is in one of them only has zeros in the other."""
+    """Every distance that the plan bounds, between two tables;
+    a key that is in one of them only has zeros in the other.
+    """
     found = []
     for release in plan.sums:
         sensitivity, name = release.sensitivity, type(release.partial).__name__

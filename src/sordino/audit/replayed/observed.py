@@ -1,7 +1,7 @@
 """How far the inputs of a call are apart on two data, what the call costs at that distance, and both in words.
 
-Laplace, Gaussian and randomized-response calls have the loss of exactly these inputs, key selection and quantiles an upper
-bound. See replay.md.
+Laplace, Gaussian and randomized-response calls have the loss of exactly these inputs, key selection and quantiles an
+upper bound. See replay.md.
 """
 
 from __future__ import annotations
@@ -264,7 +264,9 @@ def _selection(selection: KeySelection) -> Cost:
 
 
 def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
-    """The largest move of a score; of scores that should all move one way, the largest up and the largest down together."""
+    """The largest move of a score; of scores that should all move one way,
+    the largest up and the largest down together.
+    """
     moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
     up, down = max([0, *moves]), -min([0, *moves])
     return best.step * (up + down if best.monotone else max(up, down))

@@ -1,4 +1,6 @@
-"""The audit of one query on neighbouring datasets: plans, exact sums in every norm, and answers with the noise frozen."""
+"""The audit of one query on neighbouring datasets: plans, exact sums in every norm,
+and answers with the noise frozen.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ class Neighbourhood:
 
 
 def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
-    """At most this many neighbours: of the persons with the most rows in the table, with the fewest, and others at random.
+    """At most this many neighbours: of the persons with the most rows in the table, with the fewest, and others at
+    random.
 
     A person is left out, or replaced, in every table of the same persons.
     """
@@ -103,8 +106,8 @@ def _without(
 ) -> Any:
     """The rows without those of a person; with a donor, the person has rows like the donor's instead.
 
-    Columns that name rows stay the person's own. A row without them cannot be made up, so that a person who has fewer rows
-    than the donor in a table with keys gets as many as it has.
+    Columns that name rows stay the person's own. A row without them cannot be made up, so that a person who has fewer
+    rows than the donor in a table with keys gets as many as it has.
     """
     own, other = places.get(person, []), places.get(donor, []) if donor else []
     gone = set(own)

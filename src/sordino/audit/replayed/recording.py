@@ -101,7 +101,9 @@ def _numbers(count: int) -> str:
 
 
 def lives(calls: Iterable[tuple[Call, Call]]) -> list[tuple[int, Call, Call]]:
-    """Calls on two inputs with their numbers; all calls of one mechanism that remembers are one, with all their values."""
+    """Calls on two inputs with their numbers; all calls of one mechanism that remembers are one,
+    with all their values.
+    """
     found: list[tuple[int, Call, Call]] = []
     values: dict[int, tuple[list[Any], list[Any]]] = {}
     for number, (known, call) in enumerate(calls, 1):

@@ -35,7 +35,10 @@ from sordino.query.tree import Query
 
 __all__ = ["MISSING", "Claim", "replay", "replay_function"]
 
-_OWN_NOISE = "Audit it as a black box with so.audit, or let all its randomness come from Sordino's mechanisms, in one thread."
+_OWN_NOISE = (
+    "Audit it as a black box with so.audit, or let all "
+    "its randomness come from Sordino's mechanisms, in one thread."
+)
 _ALIKE = "Nothing but the exact values differs, and these no further than declared"
 _BOUNDS = "Of some calls only upper bounds are known (replay.md): the claim is neither refuted nor supported."
 
@@ -317,12 +320,12 @@ def replay(
 ) -> Report:
     """Whether a function that calls Sordino's mechanisms, or a SQL query, treats two neighbours alike up to its noise.
 
-    A function is called with one input and must leave all randomness to Sordino's mechanisms. Without an `epsilon` the claim
-    is what its mechanisms were calibrated for. `sensitivity` is the declared distance of every call, or one for each call
-    in order, for mechanisms made by their scale. `tapes` is how often all is repeated with new noise.
+    A function is called with one input and must leave all randomness to Sordino's mechanisms. Without an `epsilon` the
+    claim is what its mechanisms were calibrated for. `sensitivity` is the declared distance of every call, or one for
+    each call in order, for mechanisms made by their scale. `tapes` is how often all is repeated with new noise.
 
-    SQL is asked of two Datasets that are declared alike, at the cost that `session.sql` takes; nothing is charged. With one
-    Dataset, some of its persons (at most `persons`) are left out or replaced in turn.
+    SQL is asked of two Datasets that are declared alike, at the cost that `session.sql` takes; nothing is charged.
+    With one Dataset, some of its persons (at most `persons`) are left out or replaced in turn.
 
     Privacy: none. The report is about exact values, for made-up data or for the owner.
 

@@ -1,7 +1,7 @@
 """Are two results the same in everything that can be seen of them: type, order, shape, bits? If not, where they differ.
 
-Stricter than `==`: 1 is not 1.0, 0.0 is not -0.0, the order of a dictionary counts, and NaN is NaN. A result that cannot be
-looked into is no reason to pass: `Opaque` is raised.
+Stricter than `==`: 1 is not 1.0, 0.0 is not -0.0, the order of a dictionary counts, and NaN is NaN. A result that
+cannot be looked into is no reason to pass: `Opaque` is raised.
 """
 
 from __future__ import annotations

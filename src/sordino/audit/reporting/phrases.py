@@ -94,7 +94,8 @@ def says(report: Report) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def at_least(value: float, above: float = -math.inf) -> str:
-    """A certified lower bound in few digits, rounded down, but enough to show that it is above a number that it is above.
+    """A certified lower bound in few digits, rounded down, but enough to show that it is above a number that it is
+    above.
 
     Example:
         >>> at_least(1.87999), at_least(0.100007, above=0.1), at_least(math.inf)

@@ -1,6 +1,7 @@
 """What an audit found: a claim, a verdict, and the evidence as facts, tables and figures, ready to be shown or filed.
 
-Every kind of audit makes the same report. `text.py`, `page.py` and `stored.py` write it for a terminal, as HTML and as JSON.
+Every kind of audit makes the same report. `text.py`, `page.py` and `stored.py` write it for a terminal, as HTML and as
+JSON.
 """
 
 from __future__ import annotations
@@ -120,9 +121,9 @@ class _Told:
 class Report(_Told):
     """One claim that was audited.
 
-    `epsilon_lower` is certified: at least this epsilon is needed for the claimed delta, with probability `confidence` over
-    the audit's own sampling, or certainly where `confidence` is None. `passed` says that no violation was found, which is
-    no proof.
+    `epsilon_lower` is certified: at least this epsilon is needed for the claimed delta, with probability `confidence`
+    over the audit's own sampling, or certainly where `confidence` is None. `passed` says that no violation was found,
+    which is no proof.
     """
 
     name: str

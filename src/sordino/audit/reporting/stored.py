@@ -1,8 +1,8 @@
 """Reports and dossiers as JSON, for machines and for filing.
 
 One object with `"kind": "audit report"` or `"audit dossier"` and `"v": 1`. Numbers read back to the same 64 bits; an
-infinite one is "inf". The same report always gives the same text, and the meaning of a version never changes. The fields are
-those of the dataclasses, read back by their types, and `passed` beside them.
+infinite one is "inf". The same report always gives the same text, and the meaning of a version never changes. The
+fields are those of the dataclasses, read back by their types, and `passed` beside them.
 """
 
 from __future__ import annotations

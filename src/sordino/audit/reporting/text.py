@@ -1,4 +1,7 @@
-"""Reports for a terminal: the verdict first, then the evidence. Plain text without escape codes, whatever names hold."""
+"""Reports for a terminal: the verdict first, then the evidence.
+
+Plain text without escape codes, whatever names hold.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The black box: run a mechanism on two neighbouring inputs, learn an event that tells them apart, certify what it shows.
+"""The black box: run a mechanism on two neighbouring inputs, learn an event that tells them apart, certify what it
+shows.
 
-The event is chosen on training runs; its probabilities are bounded on fresh runs, so the bound on epsilon holds with the
-stated confidence whatever the search did. Theorem and proof: black_box.md.
+The event is chosen on training runs; its probabilities are bounded on fresh runs, so the bound on epsilon holds with
+the stated confidence whatever the search did. Theorem and proof: black_box.md.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ _TRAIN, _CONTEST = 0.2, 0.12
 _MOST_TRAIN = 1_500_000
 _MOST_CELLS = 30_000_000
 _ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
-"""In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each."""
+"""In each round of the search, which part of the pairs stays (1/2, 1/4,
+..., two at least), and the most runs on each.
+"""
 _PILOT_RUNS, _FEWEST_RUNS = 30_000, 10
 _PILOT, _RUNNING, _SEARCHING, _CHOOSING = 0.05, 0.7, 0.4, 0.15
 """Of a time limit: to measure the speed, what runs are planned for, and what the search and the contest may take."""
@@ -81,8 +84,8 @@ def black_box(
     """Is the mechanism (epsilon, delta)-differentially private on these neighbours, as far as runs can tell?
 
     `mechanism(data)` gives one output; one that takes `size=` gives that many along the first axis. Without d1 and d2
-    patterns of neighbouring inputs are tried. `samples` counts all runs. The report says at least which epsilon is needed;
-    that no violation was found is not a proof that there is none.
+    patterns of neighbouring inputs are tried. `samples` counts all runs. The report says at least which epsilon is
+    needed; that no violation was found is not a proof that there is none.
     """
     request = read_request(mechanism, epsilon, delta, confidence, samples, seconds, workers, name)
     start = time.monotonic()
@@ -197,7 +200,9 @@ class _Audit:
         return self._judge(chosen, drawn, found, stages, trials)
 
     def _final(self, chosen: int, found: Found, final: int) -> list[_Stage]:
-        """The final round: all at once, or under a time limit in stages, of which the last that is whole still counts."""
+        """The final round: all at once, or under a time limit in stages,
+        of which the last that is whole still counts.
+        """
         stages = list[_Stage]()
         total, before = (found.gauge.nothing(), found.gauge.nothing()), 0
         for part, share in _STAGES if self.request.limited else ((1, 1.0),):
@@ -242,7 +247,9 @@ class _Audit:
         return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
 
     def _planned(self) -> int:
-        """Runs on each input: as many as were asked for, or as can be expected to be done in time at the speed measured."""
+        """Runs on each input: as many as were asked for,
+        or as can be expected to be done in time at the speed measured.
+        """
         asked = self.request.samples // 2
         if not self.request.limited:
             return asked

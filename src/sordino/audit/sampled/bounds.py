@@ -1,7 +1,7 @@
 """Certified ends of probabilities from counts, and what they say of epsilon and delta.
 
-Every end is checked, not trusted: SciPy proposes it, and an upper bound on the binomial tail in ball arithmetic must agree
-that it is on the safe side. The argument is in black_box.md.
+Every end is checked, not trusted: SciPy proposes it, and an upper bound on the binomial tail in ball arithmetic must
+agree that it is on the safe side. The argument is in black_box.md.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def most_probability(hits: int, runs: int, alpha: float) -> float:
 def _tail_upper(runs: int, hits: int, probability: Fraction) -> Fraction:
     """An upper bound on P[at least `hits` of `runs`] for a probability below hits/runs; 1 otherwise.
 
-    The first term is a ball; the others are products of falling ratios, summed in floats whose error is far below the slack,
-    and the rest is a geometric series.
+    The first term is a ball; the others are products of falling ratios, summed in floats whose error is far below the
+    slack, and the rest is a geometric series.
     """
     if probability * runs >= hits:
         return Fraction(1)
@@ -86,7 +86,9 @@ def _tail_upper(runs: int, hits: int, probability: Fraction) -> Fraction:
 
 
 def epsilon_lower(least: float, most: float, delta: Fraction) -> float:
-    """The epsilon that is needed at least if an event has probability >= `least` here and <= `most` there; rounded down."""
+    """The epsilon that is needed at least if an event has probability >= `least` here
+    and <= `most` there; rounded down.
+    """
     gap = Fraction(least) - delta
     if gap <= 0 or gap <= Fraction(most):
         return 0.0
@@ -112,8 +114,8 @@ def ratio_lower(
 ) -> Fraction:
     """A number below p/q, except with chance alpha, if runs on the two inputs are independent (0 if nothing is shown).
 
-    Of `runs` pairs, one run on each input, `only_here` are in the event on the first alone and `only_there` on the second
-    alone; at most `most_hits` are in it on the first.
+    Of `runs` pairs, one run on each input, `only_here` are in the event on the first alone and `only_there` on the
+    second alone; at most `most_hits` are in it on the first.
     """
     share = Fraction(least_probability(only_here, only_here + only_there, _ODDS * alpha))
     odds, most = share / (1 - share), Fraction(most_probability(most_hits, runs, _LEVEL * alpha))
@@ -121,7 +123,9 @@ def ratio_lower(
 
 
 def uniform_error(runs: int, alpha: float) -> float:
-    """How far all frequencies {score > t} can stray to one side of their probabilities at once, except with chance alpha."""
+    """How far all frequencies {score > t} can stray to one side of their probabilities at once,
+    except with chance alpha.
+    """
     return min(1.0, math.sqrt(math.log(1 / alpha) / (2 * max(runs, 1))) * (1 + 1e-12))
 
 
@@ -136,9 +140,9 @@ def predicted(
 ) -> Floats:
     """The bound on epsilon to expect of events with this many hits and false hits among `seen` runs of each input.
 
-    It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round. Where
-    nothing can be expected it is negative, and rises with the evidence so far: how many of its standard deviations the
-    difference of the frequencies is large. So an event that never happens promises least.
+    It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round.
+    Where nothing can be expected it is negative, and rises with the evidence so far: how many of its standard
+    deviations the difference of the frequencies is large. So an event that never happens promises least.
     """
     z = float(-ndtri(alpha / 2))
     p = _wilson(np.asarray(hits, float), seen[0], -care)

@@ -1,9 +1,10 @@
 """The contest: scores that training shortlisted are counted on fresh runs, and one event of one of them is chosen.
 
-Training chooses among many scores and thresholds on few runs. Of many rare events some look telling by chance, and the one
-that looks best is likely to be such a one. So thresholds are chosen anew, on runs that fitted and shortlisted nothing, and
-what an event seems to tell is drawn towards nothing, the more the less certain it is. Where even so a rarer event was
-chosen than great care would choose, the careful choice is counted beside it: a chance find then costs little.
+Training chooses among many scores and thresholds on few runs. Of many rare events some look telling by chance, and the
+one that looks best is likely to be such a one. So thresholds are chosen anew, on runs that fitted and shortlisted
+nothing, and what an event seems to tell is drawn towards nothing, the more the less certain it is. Where even so a
+rarer event was chosen than great care would choose, the careful choice is counted beside it: a chance find then costs
+little.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __all__ = ["Contest", "contest", "settled"]
 
 _SCORES, _SIMPLE = 8, 2
 _THRESHOLDS, _TAIL, _RAREST = 128, 32, 8
-"""Of a score with many levels: thresholds at this many quantiles, this many more in each tail, the last above 8 runs."""
+"""Of a score with many levels: thresholds at this many quantiles,
+this many more in each tail, the last above 8 runs.
+"""
 _SPREAD = 2.0
 _CARE, _GREAT_CARE = 1.0, 3.0
 """How many standard errors are taken off what was seen: of the event that is chosen, and of one that is beside it."""

@@ -1,6 +1,8 @@
-"""What may tell two inputs apart: columns derived from outputs, each a small frozen object that can be sent to a worker.
+"""What may tell two inputs apart: columns derived from outputs, each a small frozen object that can be sent to a
+worker.
 
-Values, the finest binary digit of a float, differences, sums, extremes, which coordinates hold which symbol, whole outputs.
+Values, the finest binary digit of a float, differences, sums, extremes, which coordinates hold which symbol, whole
+outputs.
 """
 
 from __future__ import annotations

@@ -55,14 +55,19 @@ class Certified:
 def certify(
     gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Claim, alpha: float
 ) -> Certified:
-    """What this many final runs on each input show; runs that failed or were not made in time count against a violation."""
+    """What this many final runs on each input show;
+    runs that failed or were not made in time count against a violation.
+    """
     here, there = readings[::-1] if gauge.event.swapped else readings
     inputs = ("second", "first") if gauge.event.swapped else ("first", "second")
     if gauge.pairs:
         return _in_pairs(here, there, runs, alpha, inputs)
     least = least_probability(here.hits, runs, alpha / 2)
     most = most_probability(there.hits + runs - there.runs, runs, alpha / 2)
-    words = f"has probability at least {rounded_down(least)} on the {inputs[0]} input and at most {_up(most)} on the {inputs[1]}"
+    words = (
+        f"has probability at least {rounded_down(least)} on the {inputs[0]} input and "
+        f"at most {_up(most)} on the {inputs[1]}"
+    )
     return Certified(
         epsilon_lower(least, most, claim.delta), delta_lower(least, most, claim.epsilon), words
     )

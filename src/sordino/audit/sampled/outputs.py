@@ -1,7 +1,7 @@
 """Outputs of any kind as a table of columns: numbers, and atoms for all that is not a number.
 
-An output may be a number, text, None, an exception, or sequences, arrays, sets and dicts of such. Each place is a column.
-Atoms are 63-bit hashes of their text, so that tables made in different batches and processes fit together.
+An output may be a number, text, None, an exception, or sequences, arrays, sets and dicts of such. Each place is a
+column. Atoms are 63-bit hashes of their text, so that tables made in different batches and processes fit together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class Column:
-    """One place of the outputs. `atoms` is 0 where a number stands, `fine` holds what float64 loses of exact numbers."""
+    """One place of the outputs.
+
+    `atoms` is 0 where a number stands, `fine` holds what float64 loses of exact numbers.
+    """
 
     numbers: Floats
     atoms: Codes | None = None
@@ -64,7 +67,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Outputs by place, one row for each run; `shape` is a code for types and sizes, `names` says what codes stand for."""
+    """Outputs by place, one row for each run; `shape` is a code for types and sizes,
+    `names` says what codes stand for.
+    """
 
     size: int
     columns: dict[str, Column]

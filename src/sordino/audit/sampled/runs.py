@@ -112,7 +112,9 @@ class Runner:
             self._batch = max(1, min(self._batch, int(_LONG / max(time.monotonic() - start, 1e-6))))
 
     def _tables(self, pair: int, count: int, deadline: float, *, hide: bool) -> Iterator[Table]:
-        """Batches of outputs that take a fraction of a second each; in training at least one, so that something is known."""
+        """Batches of outputs that take a fraction of a second each;
+        in training at least one, so that something is known.
+        """
         needed = not hide
         while count > 0:
             size, start = min(count, self._batch), time.monotonic()

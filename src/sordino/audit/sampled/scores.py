@@ -1,4 +1,5 @@
-"""Scores: a number for each run, large where the first input is the likelier source; an event is a score above a threshold.
+"""Scores: a number for each run, large where the first input is the likelier source; an event is a score above a
+threshold.
 
 Features are cut into bins. Log-ratio tables of the bins of one feature, sums of such tables (right for independent
 coordinates), logistic regression on both, and boosted trees for what single features and their sums miss.
@@ -37,7 +38,9 @@ Small = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """A feature and where it is cut: (edge, edge] for numbers, then one bin for each known atom, then the unknown atoms."""
+    """A feature and where it is cut: (edge, edge] for numbers,
+    then one bin for each known atom, then the unknown atoms.
+    """
 
     feature: Feature
     edges: Floats

@@ -64,7 +64,9 @@ _TREE_ROWS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The event to test, what to count with it, the best event of each way of looking, and the runs that judged them."""
+    """The event to test, what to count with it, the best event of each way of looking,
+    and the runs that judged them.
+    """
 
     event: Event
     gauge: Gauge
@@ -163,7 +165,9 @@ def train(first: Table, second: Table, goal: Goal, *, thorough: bool = True) -> 
 
 
 def _promising(first: Table, second: Table) -> set[str]:
-    """The places to look at: all of a few, of many those whose means, spreads or atoms differ most, in errors of chance."""
+    """The places to look at: all of a few, of many those whose means,
+    spreads or atoms differ most, in errors of chance.
+    """
     names = list(dict.fromkeys([*first.columns, *second.columns]))
     if len(names) <= _PLACES:
         return set(names)

@@ -1,7 +1,8 @@
 """Who runs the mechanism: two forked workers, one for each input, or this process alone.
 
-Each worker is one continuing stream: a generator that the mechanism closes over goes on from training to the final round, so
-final runs are independent of training on each input. Both streams may share a seed; the bounds need nothing between inputs.
+Each worker is one continuing stream: a generator that the mechanism closes over goes on from training to the final
+round, so final runs are independent of training on each input. Both streams may share a seed; the bounds need nothing
+between inputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A forked child never lets go of the connections that it inherited.
 
-The threads of DuckDB are not there in the child: to close a connection, or to let Python drop it at the end, crashes the
-process. So the child keeps each of them for good. The system takes the memory back, and the parent's are as they were.
+The threads of DuckDB are not there in the child: to close a connection, or to let Python drop it at the end, crashes
+the process. So the child keeps each of them for good. The system takes the memory back, and the parent's are as they
+were.
 """
 
 from __future__ import annotations

@@ -38,10 +38,11 @@ _UNUSED_OPTIMIZERS = (
     "type_pushdown", "regex_range", "filter_pullup", "empty_result_pullup", "reorder_filter",
     "join_order", "partitioned_execution",
 )  # fmt: skip
-"""They look at statistics of cells that are not cleaned yet, or move work before the cleaning: a function could fail that
-never would on what the question gives it. `join_order` loses conditions that are NULL for every row where the others are
-off, and what it does hangs on the sizes of tables; `partitioned_execution` splits work by statistics. The time of an
-answer still tells something (docs/promises.md)."""
+"""They look at statistics of cells that are not cleaned yet, or move work before the cleaning: a function could fail
+that never would on what the question gives it. `join_order` loses conditions that are NULL for every row where the
+others are off, and what it does hangs on the sizes of tables; `partitioned_execution` splits work by statistics. The
+time of an answer still tells something (docs/promises.md).
+"""
 
 _SETTINGS = (
     # In this order: progress is known only with the bar on, and the bar itself would write to terminals and pipes.
@@ -63,12 +64,12 @@ T = TypeVar("T")
 class DuckDB:
     """One locked in-memory database with a view for each declared table, in the canonical form of the gate.
 
-    Opening it reads each table once, and loads CSV files: a source with cells that cannot be decoded is refused here, so
-    that no question can fail because of one cell. `memory` bounds what it holds ("2GB"); beyond that it spills, encrypted,
-    to a private folder that is removed at the end.
+    Opening it reads each table once, and loads CSV files: a source with cells that cannot be decoded is refused here,
+    so that no question can fail because of one cell. `memory` bounds what it holds ("2GB"); beyond that it spills,
+    encrypted, to a private folder that is removed at the end.
 
-    With `longest_text` all rows are copied into memory when it opens, in columns of the declared types: text is cut to so
-    many characters, and values that are not listed are gone, so that no single cell can make a statement slow.
+    With `longest_text` all rows are copied into memory when it opens, in columns of the declared types: text is cut to
+    so many characters, and values that are not listed are gone, so that no single cell can make a statement slow.
     """
 
     dialect = "duckdb"
@@ -153,12 +154,14 @@ class DuckDB:
             file.expect_unchanged()
 
     def public_rows(self, table: Table) -> Any:
-        """All rows of a public table in their canonical form, as an Arrow table: what other engines are sent of a file."""
+        """All rows of a public table in their canonical form, as an Arrow table:
+        what other engines are sent of a file.
+        """
         if not table.public:
             raise ValueError(f"{table.name} is not public")
         with self._lock:
             return self._connection.sql(
-                f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}"
+                f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}"  # noqa: S608
             ).to_arrow_table()
 
     @contextlib.contextmanager
@@ -194,7 +197,7 @@ class DuckDB:
                 arriving = f"{name} arriving"
                 self._connection.register(arriving, pa.table({"value": pa.array(values, kind)}))
                 self._connection.execute(
-                    f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {quoted(arriving)}"
+                    f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {quoted(arriving)}"  # noqa: S608
                 )
                 self._connection.unregister(arriving)
                 self._held.add(name)
@@ -224,7 +227,9 @@ class DuckDB:
 
 
 def _columns(result: duckdb.DuckDBPyConnection) -> list[list[Any]]:
-    """All cells, column by column: 64-bit integers as arrays, which saves a million tuples where there are many values."""
+    """All cells, column by column: 64-bit integers as arrays,
+    which saves a million tuples where there are many values.
+    """
     described = result.description or []
     names = {kind[0] for kind in described}
     if len(names) == len(described) and all(str(kind[1]) == "BIGINT" for kind in described):

@@ -1,8 +1,9 @@
-"""DuckDB's types at the gate: which are read as what, and the expression that brings a cell into its one canonical form.
+"""DuckDB's types at the gate: which are read as what, and the expression that brings a cell into its one canonical
+form.
 
-None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments with
-a time zone are read in the declared zone, or in UTC. A person is a whole number, a decimal, bytes or text: among these
-GROUP BY, JOIN and = agree (gate.md), which they do not for floats (NaN, -0.0) and nested types.
+None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments
+with a time zone are read in the declared zone, or in UTC. A person is a whole number, a decimal, bytes or text: among
+these GROUP BY, JOIN and = agree (gate.md), which they do not for floats (NaN, -0.0) and nested types.
 """
 
 from __future__ import annotations
@@ -127,7 +128,10 @@ def _text(name: str, raw: str) -> str:
 
 
 def _on_the_wall(raw: str, zone: str) -> str:
-    """What clocks in a zone showed at a moment. Far beyond the calendar the conversion would fail: there, its two ends."""
+    """What clocks in a zone showed at a moment.
+
+    Far beyond the calendar the conversion would fail: there, its two ends.
+    """
     moment = f"EPOCH_US({raw})"
     inside = f"WHEN {moment} < {_FIRST} THEN MAKE_TIMESTAMP({_FIRST}) WHEN {moment} > {_LAST} THEN MAKE_TIMESTAMP({_LAST})"
     name = zone.replace("'", "''")

@@ -1,4 +1,6 @@
-"""The lock of every DuckDB that is opened here: it reads the files that it was given, nothing else, and stays locked."""
+"""The lock of every DuckDB that is opened here: it reads the files that it was given,
+nothing else, and stays locked.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The private folder that the engine spills to: removed at the end, and what killed sessions left is removed by the next.
+"""The private folder that the engine spills to: removed at the end, and what killed sessions left is removed by the
+next.
 
-A folder belongs to a session as long as the file `in-use` in it is locked, which ends with the process, however it ends.
+A folder belongs to a session as long as the file `in-use` in it is locked, which ends with the process, however it
+ends.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ class Scratch:
 
 
 def _lock(file: IO[str]) -> bool:
-    """Whether the file is ours now. On Windows, which has no fcntl, an open file cannot be removed: that serves as well."""
+    """Whether the file is ours now.
+
+    On Windows, which has no fcntl, an open file cannot be removed: that serves as well.
+    """
     try:
         import fcntl
     except ImportError:

@@ -1,7 +1,7 @@
 """The sources of declared tables as relations of DuckDB, column by column, in their canonical forms.
 
-A relation's columns are called by their places, r0, r1, ...: no name of a source is ever seen by the engine, which would
-take names that differ in case for one and rename what it finds twice.
+A relation's columns are called by their places, r0, r1, ...: no name of a source is ever seen by the engine, which
+would take names that differ in case for one and rename what it finds twice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ __all__ = [
 
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
-"""Bytes of a text or of a person's name: the failure of a question for want of memory would tell who has a longer one."""
+"""Bytes of a text or of a person's name: the failure of a question for want of memory
+would tell who has a longer one.
+"""
 _BETWEEN = (b",", b"\n", b"\r")
 """What is between cells of a CSV file."""
 
@@ -70,8 +72,8 @@ def enter(
 ) -> tuple[Admitted, ...]:
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
-    What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart. With
-    `longest` it is a copy in memory, in which text has this many characters at most.
+    What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart.
+    With `longest` it is a copy in memory, in which text has this many characters at most.
     """
     run, source = connection.execute, table.source
     match source.kind:
@@ -132,8 +134,8 @@ def described(connection: Any, table: Table) -> tuple[list[str], tuple[Admitted,
 def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: int) -> None:
     """Put a copy of the rows in the place of the table: text is cut, and values that are not listed are NULL.
 
-    Both are what cleaning makes of a cell when it is asked, but for text without a declared length. A person's name or a key
-    is never cut, which could make two persons one: a long one is refused.
+    Both are what cleaning makes of a cell when it is asked, but for text without a declared length. A person's name or
+    a key is never cut, which could make two persons one: a long one is refused.
     """
     items = []
     for column in chosen:
@@ -154,14 +156,14 @@ def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: in
     identities = [column.name for column in chosen if column.cells]
     sizes = [f"MAX(STRLEN(CAST({quoted(name)} AS VARCHAR))) > {4 * longest}" for name in identities]
     if sizes and any(
-        connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]
+        connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]  # noqa: S608
     ):
         raise unreadable(
             table, f"a person's name or a key in it is longer than {4 * longest:,} bytes"
         )
     aside = quoted(f"copy of {table.name}")
     connection.execute(
-        f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}"
+        f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}"  # noqa: S608
     )
     of = table.source.kind
     connection.execute(f"DROP {'TABLE' if of == 'csv' else 'VIEW'} {_gated(table)}")
@@ -190,7 +192,7 @@ def _read_every_cell(connection: Any, table: Table) -> None:
         if kind in sizes
     ]
     (found,) = connection.execute(
-        f"SELECT {', '.join(cells + long)} FROM {_gated(table)}"
+        f"SELECT {', '.join(cells + long)} FROM {_gated(table)}"  # noqa: S608
     ).fetchall()
     if any(found[len(cells) :]):
         raise unreadable(table, f"a text in it is longer than {_LONGEST_CELL:,} bytes")
@@ -225,7 +227,8 @@ def _chosen(
 
 
 def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
-    """The cells of a CSV, each converted to what is declared; a person is the text itself, or a whole number written out.
+    """The cells of a CSV, each converted to what is declared; a person is the text itself, or a whole number written
+    out.
 
     Nothing is rounded on the way: 1.5 names nobody where whole numbers are declared. So it is with keys.
     """
@@ -234,7 +237,8 @@ def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
         own = table.columns.get(name)
         if own is not None and own.kind == "float":
             rule = "floats merge large numbers that differ, so that two persons could become one"
-            what = f"tables.{table.name}.columns.{name} with type = 'float', {'the unit' if name == table.person else 'a key'}"
+            use = "the unit" if name == table.person else "a key"
+            what = f"tables.{table.name}.columns.{name} with type = 'float', {use}"
             raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
         if own is None or own.kind != "int":
             return Identity(f"r{place}", forms.TEXT)
@@ -378,8 +382,8 @@ def _header(path: Path) -> list[str]:
 def _in_place(parts: Iterable[bytes]) -> bool:
     """Whether quotes stand around whole cells, and are doubled within them.
 
-    What is between quotes lies outside of cells and within them by turns; outside it is nothing (a doubled quote), or goes
-    from the end of a cell to the beginning of another.
+    What is between quotes lies outside of cells and within them by turns; outside it is nothing (a doubled quote), or
+    goes from the end of a cell to the beginning of another.
     """
     outside, beginning, first, last = True, True, b"", b""
     for part in parts:
@@ -399,9 +403,9 @@ def _zipped(path: Path) -> bool:
 def _csv(path: Path, width: int) -> str:
     """All records of a CSV file, as text.
 
-    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected, and one cell for each column in every
-    record; reading fails where it is not so. The file is read by one thread from its beginning: several would start within
-    records, and a record with line breaks could then swallow or make up others.
+    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected, and one cell for each column in
+    every record; reading fails where it is not so. The file is read by one thread from its beginning: several would
+    start within records, and a record with line breaks could then swallow or make up others.
     """
     columns = ", ".join(f"'r{i}': 'VARCHAR'" for i in range(width))
     options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', parallel = false"

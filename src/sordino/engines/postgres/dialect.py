@@ -1,8 +1,9 @@
 """A plan's trees as PostgreSQL's SQL, in forms that mean the same as everywhere and cannot fail on any cell.
 
-PostgreSQL raises where others go on: doubles that become too large or vanish, casts that do not fit. Each such place has
-a form here that cannot; what has none is refused before the charge. Tables behind the gate and long lists are written as
-names that the engine puts in front, so that nothing is created in the database. Proofs of the forms: postgres.md.
+PostgreSQL raises where others go on: doubles that become too large or vanish, casts that do not fit. Each such place
+has a form here that cannot; what has none is refused before the charge. Tables behind the gate and long lists are
+written as names that the engine puts in front, so that nothing is created in the database. Proofs of the forms:
+postgres.md.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def _largest(holds: Callable[[float], bool]) -> float:
 
 
 def _product(a: str, b: str) -> str:
-    """a * b: infinite where the product with lowered exponents is 1 or more, 0 where that with raised ones is not above 1.
+    """a * b: infinite where the product with lowered exponents is 1 or more, 0 where that with raised ones is not
+    above 1.
 
     Conditions stand in CASEs within CASEs: what a later one computes could fail where an earlier one does not hold.
     """
@@ -178,7 +180,9 @@ def _product(a: str, b: str) -> str:
 
 
 def _exact_sign(x: str, y: str) -> str:
-    """x * y - 1, exactly, where x * y is rounded to 1: each factor is split into two halves whose products are exact."""
+    """x * y - 1, exactly, where x * y is rounded to 1:
+    each factor is split into two halves whose products are exact.
+    """
     split = _double(2.0**27 + 1)
     halves = (
         f"SELECT x, y, {split} * x - ({split} * x - x) AS g, {split} * y - ({split} * y - y) AS h"
@@ -328,8 +332,9 @@ def _round(writer: Any, node: exp.Round) -> str:
 _EXP_MOST, _EXP_LEAST = math.log(sys.float_info.max), -708.0
 """Below, EXP leaves the normal doubles, where some C libraries report an error that PostgreSQL raises."""
 _LEAST_POWER = 693.0
-"""The logarithm of 2^1000, nearly: PostgreSQL fails where a power is too large or vanishes, and where that is hangs on the
-server's own library. So powers beyond 2^1000 are infinite and those below 2^-1000 are 0."""
+"""The logarithm of 2^1000, nearly: PostgreSQL fails where a power is too large or vanishes, and where that is hangs on
+the server's own library. So powers beyond 2^1000 are infinite and those below 2^-1000 are 0.
+"""
 
 
 def _exp(writer: Any, node: exp.Exp) -> str:
@@ -342,7 +347,9 @@ def _exp(writer: Any, node: exp.Exp) -> str:
 
 
 def _pow(writer: Any, node: exp.Pow) -> str:
-    """x to the y by cases: PostgreSQL fails for 0 to a negative power, roots of negative numbers, and beyond doubles."""
+    """x to the y by cases: PostgreSQL fails for 0 to a negative power,
+    roots of negative numbers, and beyond doubles.
+    """
 
     def form(x: str, y: str) -> str:
         one, zero = _double(1.0), _double(0.0)
@@ -400,7 +407,9 @@ def _trunc(writer: Any, node: exp.TimestampTrunc) -> str:
 
 _MINUTES = {"MINUTE": 1, "HOUR": 60, "DAY": 1440, "WEEK": 10080}
 _EARLY = 2**31
-"""More minutes than have passed since the calendar began, so that nothing is negative and whole division rounds down."""
+"""More minutes than have passed since the calendar began,
+so that nothing is negative and whole division rounds down.
+"""
 
 
 def _bin(writer: Any, node: exp.DateBin) -> str:

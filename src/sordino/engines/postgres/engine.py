@@ -52,8 +52,8 @@ SELECT current_setting('server_version_num')::int, current_setting('server_encod
 class Postgres:
     """The declared tables of one database, each in the canonical form of the gate; public files are sent along.
 
-    Opening it reads the catalog and no row: what a question relies on holds whatever rows come and go. `deadline` is how
-    many seconds one statement may take; else the limit is that of the role.
+    Opening it reads the catalog and no row: what a question relies on holds whatever rows come and go. `deadline` is
+    how many seconds one statement may take; else the limit is that of the role.
     """
 
     dialect = "postgres"
@@ -130,7 +130,9 @@ class Postgres:
         return facts.kept(used)
 
     def _warn_of_rights(self) -> None:
-        """Say so if the role could change what it asks about: a question never does, but the role should not be able to."""
+        """Say so if the role could change what it asks about: a question never does,
+        but the role should not be able to.
+        """
         can = [name for name, relation in self._relations.items() if relation.writable]
         if self._is_superuser or can:
             able = (
@@ -249,7 +251,9 @@ class Postgres:
         )
 
     def _text(self, statement: Statement) -> str:
-        """The statement with what it reads put in front: tables behind the gate, public rows and lists that are sent."""
+        """The statement with what it reads put in front: tables behind the gate,
+        public rows and lists that are sent.
+        """
         text = statement.text(self.dialect)
         fronts, number = [], 0
         for name, relation in self._relations.items():

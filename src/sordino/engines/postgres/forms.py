@@ -1,7 +1,8 @@
-"""PostgreSQL's types at the gate: which are read as what, and the expression that brings a cell into its canonical form.
+"""PostgreSQL's types at the gate: which are read as what, and the expression that brings a cell into its canonical
+form.
 
-None of the expressions can fail on any cell. Texts are compared byte by byte. A text or a name of more than a mebibyte is
-NULL: to group by it could take all memory, and the failure would tell whose it is.
+None of the expressions can fail on any cell. Texts are compared byte by byte. A text or a name of more than a mebibyte
+is NULL: to group by it could take all memory, and the failure would tell whose it is.
 """
 
 from __future__ import annotations
@@ -166,5 +167,8 @@ def convertible(kind: str) -> str:
     if kinds and name not in ("real", "double precision", "numeric"):
         return f"It can be declared as {' or '.join(kinds)}; else convert it in the database."
     if kinds:
-        return 'It can be declared as "float"; for whole numbers or persons convert it in the database: ALTER ... TYPE bigint.'
+        return (
+            'It can be declared as "float"; for whole numbers or persons '
+            "convert it in the database: ALTER ... TYPE bigint."
+        )
     return "No declared type reads it. Convert it in the database to whole numbers, text, dates or the like."

@@ -16,7 +16,9 @@ _MOVED = "first"
 
 
 def computed_once(tree: exp.Expr) -> exp.Expr:
-    """The same tree, in which the rows that are summed are computed in subqueries of their own, where that saves work."""
+    """The same tree, in which the rows that are summed are computed in subqueries of their own,
+    where that saves work.
+    """
     for query in list(tree.find_all(exp.Select)):
         lines = query.args["from_"].this.unnest() if query.args.get("from_") else None
         if isinstance(lines, exp.Select) and _sums(query) and _is_plain(lines):
@@ -45,7 +47,9 @@ def _is_plain(lines: exp.Select) -> bool:
 
 
 def _keep_apart(query: exp.Select) -> None:
-    """OFFSET 0, in 64 bits as it is written: the planner lets no other run in parallel, not even a 0 that it must widen."""
+    """OFFSET 0, in 64 bits as it is written: the planner lets no other run in parallel,
+    not even a 0 that it must widen.
+    """
     query.set("offset", exp.Offset(expression=exp.cast(exp.Literal.string("0"), "BIGINT")))
 
 

@@ -1,7 +1,8 @@
 """Tables of a PostgreSQL database at the gate: which may be asked, and the SELECT that brings each into canonical form.
 
-Base tables, partitioned tables whose parts are base tables, and materialized views that are declared as such. Everything
-is read from the catalog; no row is. What a question relies on is compared again in its own transaction (`Facts`).
+Base tables, partitioned tables whose parts are base tables, and materialized views that are declared as such.
+Everything is read from the catalog; no row is. What a question relies on is compared again in its own transaction
+(`Facts`).
 """
 
 from __future__ import annotations
@@ -140,12 +141,16 @@ def rewritten(ask: Ask, oids: Sequence[int]) -> bool:
 
 
 def parts_of(ask: Ask, oids: Sequence[int]) -> list[int]:
-    """The parts of partitioned tables as they are now, whatever the transaction sees: one may be attached at any time."""
+    """The parts of partitioned tables as they are now, whatever the transaction sees:
+    one may be attached at any time.
+    """
     return [row[0] for row in ask(_PARTS, list(oids))] if oids else []
 
 
 def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
-    """Refuse zones that the server does not know, or takes for something else: CET is an hour without summer time to it."""
+    """Refuse zones that the server does not know, or takes for something else:
+    CET is an hour without summer time to it.
+    """
     for table in tables:
         for name, zone in (
             (name, column.zone) for name, column in table.columns.items() if column.zone is not None
@@ -251,7 +256,9 @@ def _expect_plain(
 def expect_unique_parents(
     tables: Sequence[Table], relations: Mapping[str, Relation], facts: Facts
 ) -> None:
-    """Refuse a parent without a unique index on its key: rows come and go, and only an index keeps keys apart (gate.md)."""
+    """Refuse a parent without a unique index on its key: rows come and go,
+    and only an index keeps keys apart (gate.md).
+    """
     by_name = {table.name: table for table in tables}
     for name, key in parent_keys(tables):
         if name not in relations:

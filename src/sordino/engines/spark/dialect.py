@@ -1,7 +1,7 @@
 """A plan's trees as Spark's SQL, in ANSI mode. What is not known to mean the same there is refused, never replaced.
 
-Everything is total: casts that may not fit are TRY_CAST, whole parts are taken only of numbers that fit into 64 bits, and
-sums that may not are decimals (`widths.py`). `session.py` pins the settings that this text is written for.
+Everything is total: casts that may not fit are TRY_CAST, whole parts are taken only of numbers that fit into 64 bits,
+and sums that may not are decimals (`widths.py`). `session.py` pins the settings that this text is written for.
 """
 
 from __future__ import annotations
@@ -180,7 +180,9 @@ class _Writer(Generator):
         return f"{quoted(node.alias)} AS {self.wrap(node)}"
 
     def own_union(self, node: exp.Union) -> str:
-        """A union; parts that read the same row of numbers one by one read it once, as Spark would compute it for each."""
+        """A union; parts that read the same row of numbers one by one read it once,
+        as Spark would compute it for each.
+        """
         if node.args.get("distinct"):
             raise UnsupportedError("UNION")
         together: dict[str, list[exp.Select]] = {}
@@ -466,7 +468,9 @@ def _texts(node: exp.Expr) -> list[str]:
 
 
 def steps(tree: exp.Query) -> tuple[list[Step], str]:
-    """A statement as views that are made one after another, and a last SELECT that reads them; `write` is all in one."""
+    """A statement as views that are made one after another,
+    and a last SELECT that reads them; `write` is all in one.
+    """
     try:
         return _Writer(dialect="spark", unsupported_level=ErrorLevel.RAISE).steps(tree)
     except UnsupportedError as error:

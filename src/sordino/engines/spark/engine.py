@@ -1,6 +1,7 @@
 """Apache Spark: statements run where the rows are, and only whole numbers come back.
 
-A session of our own does the work, beside the user's. Errors of Spark quote cells, so none of their text leaves this file.
+A session of our own does the work, beside the user's. Errors of Spark quote cells, so none of their text leaves this
+file.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ class _Planned:
 class Spark:
     """A pinned session of Spark with a view for each declared table, in the canonical form of the gate.
 
-    Opening it reads each table once: a source with cells that cannot be decoded is refused here, so that no question can
-    fail because of one cell. `session` is a SparkSession to work beside; without one, the address of the declaration
-    decides, or a local session is started. A statement that takes longer than `deadline` seconds is stopped and fails.
+    Opening it reads each table once: a source with cells that cannot be decoded is refused here, so that no question
+    can fail because of one cell. `session` is a SparkSession to work beside; without one, the address of the
+    declaration decides, or a local session is started. A statement that takes longer than `deadline` seconds is
+    stopped and fails.
     """
 
     dialect = "spark"

@@ -1,7 +1,7 @@
 """Spark's types at the gate: which are read as what, and the expression that brings a cell into its one canonical form.
 
-None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments with
-a time zone are read in the declared zone, or in UTC. A person is a whole number, a decimal, bytes or text.
+None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments
+with a time zone are read in the declared zone, or in UTC. A person is a whole number, a decimal, bytes or text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Letters whose case DuckDB changes in another way than Spark, found by trying all of Unicode (tests/engines/test_spark.py).
+"""Letters whose case DuckDB changes in another way than Spark, found by trying all of Unicode
+(tests/engines/test_spark.py).
 
-Spark goes by words and may make two letters of one; letter by letter, what is left are some Greek ones, the German sharp s,
-the Turkish capital i, and letters of younger versions of Unicode, which DuckDB leaves as they are.
+Spark goes by words and may make two letters of one; letter by letter, what is left are some Greek ones, the German
+sharp s, the Turkish capital i, and letters of younger versions of Unicode, which DuckDB leaves as they are.
 """
 
 from __future__ import annotations

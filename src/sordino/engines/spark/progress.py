@@ -30,7 +30,8 @@ class Progress:
     @contextlib.contextmanager
     def of(self, tag: str) -> Iterator[None]:
         """Within, what this thread runs has the tag."""
-        # beside a server its own tags; in this process those of jobs, as a session's are not told where it works for Python
+        # beside a server its own tags; in this process those of jobs, as a session's are not told where it works for
+        # Python
         owner = self._session if self._remote else self._session.sparkContext
         (owner.addTag if self._remote else owner.addJobTag)(tag)
         with self._lock:

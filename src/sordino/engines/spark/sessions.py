@@ -160,14 +160,19 @@ def _session(address: str | None, given: Any) -> Any:
 
 
 def _policy() -> Any:
-    """How often a server is asked that does not answer: for some ten seconds. By default Spark waits for ten minutes."""
+    """How often a server is asked that does not answer: for some ten seconds.
+
+    By default Spark waits for ten minutes.
+    """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     return DefaultPolicy(max_retries=6, max_backoff=3000)
 
 
 def _started() -> Any:
-    """The application of this process, started if there is none; its master is that of Spark's own settings, or local."""
+    """The application of this process, started if there is none;
+    its master is that of Spark's own settings, or local.
+    """
     from pyspark import SparkContext
 
     running = SparkContext._active_spark_context is not None

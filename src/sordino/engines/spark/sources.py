@@ -1,8 +1,8 @@
 """The sources of declared tables as views of Spark, column by column, in their canonical forms; and what pins them.
 
-A source's columns are called by their places, r0, r1, ...: no name of a source is seen by Spark. A table or folder with
-versions (Delta, Iceberg) is read at the version that was current when the session opened. Of others the files are listed,
-with sizes and times, and listed again before every question.
+A source's columns are called by their places, r0, r1, ...: no name of a source is seen by Spark. A table or folder
+with versions (Delta, Iceberg) is read at the version that was current when the session opened. Of others the files are
+listed, with sizes and times, and listed again before every question.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Pinned:
     files: Files | None
     schema: str | None
     inputs: tuple[str, ...] | None = None
-    """The files that a table of the catalog is made of, all of them among `files`: its partitions may be moved elsewhere."""
+    """The files that a table of the catalog is made of, all of them among `files`:
+    its partitions may be moved elsewhere.
+    """
 
     def expect_unchanged(self, session: Any) -> None:
         """Refuse if the files, or the table, are no longer those that were opened."""
@@ -105,7 +107,9 @@ def enter(session: Any, table: Table) -> tuple[tuple[Admitted, ...], Pinned]:
 
 
 def hold(table: Table, rows: Any, chosen: Sequence[Admitted] | None = None) -> Any:
-    """The view of a table in its canonical form, of rows as Spark has them; their columns are called by their places."""
+    """The view of a table in its canonical form, of rows as Spark has them;
+    their columns are called by their places.
+    """
     chosen = _chosen(table, _columns(rows.schema)) if chosen is None else chosen
     items = [f"{column.sql} AS {quoted(column.name)}" for column in chosen] or ["TRUE AS `row`"]
     view = rows.toDF(*(f"r{i}" for i in range(len(rows.columns)))).selectExpr(*items)
@@ -166,7 +170,9 @@ def share_key(session: Any, table: Table, key: Sequence[str]) -> bool:
 
 
 def _read_every_cell(session: Any, table: Table, schema: Any, *, of_text: bool) -> None:
-    """Decode all that questions will read; refuse text that is no UTF-8, and cells so long that to group by them fails."""
+    """Decode all that questions will read; refuse text that is no UTF-8,
+    and cells so long that to group by them fails.
+    """
     names = [quoted(field.name) for field in schema.fields]
     kinds = {quoted(field.name): field.dataType.simpleString() for field in schema.fields}
     sizes = [
@@ -252,8 +258,10 @@ _MISPLACED = (
     "SIZE(s) % 2 = 0 OR EXISTS(SEQUENCE(0, SIZE(s) - 1, 2), i -> s[i] <> '' AND NOT "
     f"((i = 0 OR SUBSTRING(s[i], 1, 1) IN {_BETWEEN}) AND (i = SIZE(s) - 1 OR SUBSTRING(s[i], -1, 1) IN {_BETWEEN})))"
 )
-"""Whether a quote of a CSV file is not around a whole cell, nor doubled within one: records would be swallowed. What is
-between quotes lies outside of cells and within them by turns; outside it is nothing, or goes from one cell to another."""
+"""Whether a quote of a CSV file is not around a whole cell, nor doubled within one: records would be swallowed. What
+is between quotes lies outside of cells and within them by turns; outside it is nothing, or goes from one cell to
+another.
+"""
 
 
 def _csv(session: Any, table: Table, place: str, files: Files) -> Read:

@@ -13,7 +13,9 @@ _DECIMAL = 3 * _WORD
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of each exchange: a person's shares, its shares again where persons are scaled, and what groups add up to."""
+    """Bytes of each exchange: a person's shares, its shares again where persons are scaled,
+    and what groups add up to.
+    """
 
     shares: int
     persons: int
@@ -38,10 +40,10 @@ def traffic(
 ) -> Traffic:
     """An upper bound for a table of this many rows, which make this many shares (pairs of a person and a group).
 
-    Each of the tasks that read the table sends one line for each share that it has met: no more than it has rows, nor than
-    there are shares. A person with any number of rows is then no more than one line for each task and group. `wide` of the
-    sums are decimals. Where persons are scaled, all shares are grouped by person and meet their weights again: three times
-    at most, a share is sent on. Then each task sends a line for each group.
+    Each of the tasks that read the table sends one line for each share that it has met: no more than it has rows, nor
+    than there are shares. A person with any number of rows is then no more than one line for each task and group.
+    `wide` of the sums are decimals. Where persons are scaled, all shares are grouped by person and meet their weights
+    again: three times at most, a share is sent on. Then each task sends a line for each group.
 
     Example:
         >>> traffic(rows=10**10, shares=8 * 10**8, tasks=2500, groups=8, sums=2).shares  # 400 GB

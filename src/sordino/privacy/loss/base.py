@@ -46,7 +46,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OutputPair:
-    """The two output curves of the worst pair, as points to draw; `discrete` when they are probabilities, not densities."""
+    """The two output curves of the worst pair, as points to draw;
+    `discrete` when they are probabilities, not densities.
+    """
 
     outcomes: tuple[float | str, ...]
     under_p: tuple[float, ...]
@@ -69,7 +71,9 @@ class Loss(ABC):
 
     @abstractmethod
     def trade_off_ball(self, alpha: Fraction) -> arb:
-        """The smallest type II error of a test of P against Q with type I error alpha in (0, 1), over both directions."""
+        """The smallest type II error of a test of P against Q with type I error alpha in (0,
+        1), over both directions.
+        """
 
     def cdf_ball(self, value: Fraction) -> arb:
         """P[L <= value] for L under P."""
@@ -105,7 +109,9 @@ class Loss(ABC):
 
     @property
     def relation(self) -> Neighbors | None:
-        """The relation of neighbours that the loss is for; None where its shift was already taken for the one in use."""
+        """The relation of neighbours that the loss is for;
+        None where its shift was already taken for the one in use.
+        """
         return None
 
     @property
@@ -119,7 +125,9 @@ class Loss(ABC):
         return False
 
     def attained_laws(self) -> tuple[Law, ...]:
-        """Laws of releases that have this loss, which sums are at least as revealing as: `laws` where those are of one."""
+        """Laws of releases that have this loss, which sums are at least as revealing as:
+        `laws` where those are of one.
+        """
         return self.laws()
 
     @abstractmethod
@@ -213,7 +221,9 @@ class Loss(ABC):
         return upper(certified(lambda: self.rdp_ball(exact)))
 
     def trade_off(self, alpha: Number) -> float:
-        """The smallest type II error, rounded down, of any test with type I error alpha that tells the neighbours apart."""
+        """The smallest type II error, rounded down, of any test with type I error alpha
+        that tells the neighbours apart.
+        """
         exact = closed_unit("alpha", alpha).upper
         if exact in (0, 1):
             return float_lower(1 - self.infinite()) if exact == 0 else 0.0
@@ -222,8 +232,8 @@ class Loss(ABC):
     def pmf(self, grid: Sequence[Number] | Floats) -> Floats:
         """The law of the loss, rounded up to the points of an increasing grid: one more entry than the grid has points.
 
-        Entry i is P[grid[i-1] < L <= grid[i]], the first takes all below it, the last all above the grid; each is rounded
-        up, so that a delta computed from them is never too small.
+        Entry i is P[grid[i-1] < L <= grid[i]], the first takes all below it, the last all above the grid; each is
+        rounded up, so that a delta computed from them is never too small.
         """
         points = [
             bounds("grid", x).lower

@@ -30,7 +30,8 @@ _ORDERS = tuple(1 + Fraction(2) ** k for k in range(-2, 13))
 
 @dataclass(frozen=True)
 class NegativeBinomialRuns:
-    """At least one run, truncated negative binomial: shape 1 is geometric, shape 0 logarithmic, each with stop probability.
+    """At least one run, truncated negative binomial: shape 1 is geometric, shape 0 logarithmic, each with stop
+    probability.
 
     The mean is (1/stop - 1)/log(1/stop) for shape 0, else shape (1 - stop)/(stop (1 - stop^shape)).
     """
@@ -78,14 +79,15 @@ class PoissonRuns:
 class BestOfManyLoss(MomentLoss):
     """The loss of the best of a random number of runs of one release, `runs` of the law that is named.
 
-    Privacy: holds if the number of runs is drawn from `runs` independently of the data and stays secret, every run draws
-    afresh, and results are compared by a fixed order.
+    Privacy: holds if the number of runs is drawn from `runs` independently of the data and stays secret, every run
+    draws afresh, and results are compared by a fixed order.
 
     Source: Papernot and Steinke 2022, Theorems 2 and 6; best_of_many.md.
 
     Example:
         >>> from sordino import EpsilonDeltaLoss
-        >>> BestOfManyLoss(EpsilonDeltaLoss(Fraction(1, 10)), NegativeBinomialRuns(Fraction(1, 100))).maximum() < 0.3000001
+        >>> runs = NegativeBinomialRuns(Fraction(1, 100))
+        >>> BestOfManyLoss(EpsilonDeltaLoss(Fraction(1, 10)), runs).maximum() < 0.3000001
         True
     """
 

@@ -60,7 +60,9 @@ class _Others:
 
 @dataclass(frozen=True)
 class _Count:
-    """Of the count B of the others' reports, by outcome k (rows) and block: P[B = k - 1], P[B = k], P[B >= k], errors."""
+    """Of the count B of the others' reports, by outcome k (rows) and block:
+    P[B = k - 1], P[B = k], P[B >= k], errors.
+    """
 
     before: Floats
     before_error: Floats

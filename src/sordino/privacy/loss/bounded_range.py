@@ -1,8 +1,8 @@
 """The loss of releases whose privacy loss, over all outcomes, stays within one interval of length `width`.
 
-The exponential mechanism is one. Where the interval lies depends on the data, so each view is the worst over all places.
-The curve of the worst tests is that of logistic noise whose centre moves by `width`; L has density e^(l/2)/(4 sinh(width/2))
-on [-width, width]. Proofs in bounded_range.md.
+The exponential mechanism is one. Where the interval lies depends on the data, so each view is the worst over all
+places. The curve of the worst tests is that of logistic noise whose centre moves by `width`; L has density e^(l/2)/(4
+sinh(width/2)) on [-width, width]. Proofs in bounded_range.md.
 """
 
 from __future__ import annotations

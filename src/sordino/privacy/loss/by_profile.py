@@ -23,7 +23,8 @@ _POINTS = 65
 def trade_off_from(profile: Iterable[tuple[float, float]], level: Fraction) -> float:
     """A lower bound on the type II error at a level in (0, 1), from points (epsilon, delta), epsilon at least 0.
 
-    1 - delta - e^epsilon level and its mirror image are below the curve, since both directions are (epsilon, delta)-private.
+    1 - delta - e^epsilon level and its mirror image are below the curve, since both directions are (epsilon,
+    delta)-private.
     """
     best, a = 0.0, float_upper(level)
     for epsilon, delta in profile:

@@ -35,7 +35,9 @@ _UNIT = 2**200
 
 @dataclass(frozen=True)
 class Mixture:
-    """Binary responses of different strengths: with probability `weights[i]` one whose total variation is `thetas[i]`."""
+    """Binary responses of different strengths: with probability `weights[i]` one whose
+    total variation is `thetas[i]`.
+    """
 
     thetas: tuple[Fraction, ...]
     weights: tuple[Fraction, ...]

@@ -1,7 +1,7 @@
 """The zero-concentrated privacy of a finite pair: the supremum over x > 1 of its Renyi divergence of order x, over x.
 
-That is K(x)/(x(x-1)) for the cumulant function K(x) = log E[e^((x-1) L)] of L = log p/q under p. Branch and bound on x, each
-piece bounded from K, K' and K'' at its two ends, all of it in balls.
+That is K(x)/(x(x-1)) for the cumulant function K(x) = log E[e^((x-1) L)] of L = log p/q under p. Branch and bound on
+x, each piece bounded from K, K' and K'' at its two ends, all of it in balls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _MOST_BITS = 1 << 16
 def concentration(
     pair: Iterable[tuple[Fraction, Fraction]], top: float, known: float, cap: float
 ) -> float:
-    """The supremum for one direction, at most a millionth above the truth; `known` if it is below that, else at most `cap`.
+    """The supremum for one direction, at most a millionth above the truth; `known` if it is below that, else at most
+    `cap`.
 
     `top` bounds log p/q from above, and the supremum must be known to be at most `cap`.
     """
@@ -104,11 +105,12 @@ def _supremum(cumulant: _Cumulant, top: float, known: float, cap: float) -> floa
 def _most_on(low: float, high: float, at_low: _Jet, at_high: _Jet, reach: arb) -> float:
     """A bound on K(x)/(x(x-1)) for x in [low, high]: the better of two polynomials above K, over x(x-1).
 
-    The chord is above K, which is convex. The cubic with K's values and slopes at both ends is below K by at most
-    max K'''' (x-low)^2 (high-x)^2/24, hence by at most max K'''' times h^4/384 or (x-1) h^3/162, with h = high - low.
-    K'''' is the fourth cumulant of a variable of range R = `reach`, at most R^2 K''; and since |K'''| <= R K'',
-    K'' <= sqrt(K''(low) K''(high)) e^(R h/2), besides K'' <= R^2/4. The ratio of two polynomials is a weighted mean of the
-    ratios of their Bernstein coefficients if those of the second are not negative; where low = 1 the first of both is 0.
+    The chord is above K, which is convex. The cubic with K's values and slopes at both ends is below K by at most max
+    K'''' (x-low)^2 (high-x)^2/24, hence by at most max K'''' times h^4/384 or (x-1) h^3/162, with h = high - low.
+    K'''' is the fourth cumulant of a variable of range R = `reach`, at most R^2 K''; and since |K'''| <= R K'', K'' <=
+    sqrt(K''(low) K''(high)) e^(R h/2), besides K'' <= R^2/4. The ratio of two polynomials is a weighted mean of the
+    ratios of their Bernstein coefficients if those of the second are not negative; where low = 1 the first of both is
+    0.
     """
     a, b = arb(low), arb(high)
     h = b - a

@@ -1,7 +1,9 @@
-"""Losses of releases of which only a promise is known: (epsilon, delta), zero-concentrated privacy, or Renyi divergences.
+"""Losses of releases of which only a promise is known: (epsilon, delta), zero-concentrated privacy, or Renyi
+divergences.
 
-An (epsilon, delta) promise has a worst pair, and sums of it are exact. Renyi divergences have none: a plan that holds one is
-certified through the divergences of all its parts, and its bracket's lower end says nothing. Proofs in declared.md.
+An (epsilon, delta) promise has a worst pair, and sums of it are exact. Renyi divergences have none: a plan that holds
+one is certified through the divergences of all its parts, and its bracket's lower end says nothing. Proofs in
+declared.md.
 """
 
 from __future__ import annotations
@@ -148,7 +150,9 @@ class EpsilonDeltaLoss(Loss):
 
 
 class MomentLoss(ProfileLoss):
-    """A loss known by bounds on its Renyi divergences only: no pair of outputs stands for all releases that have them."""
+    """A loss known by bounds on its Renyi divergences only:
+    no pair of outputs stands for all releases that have them.
+    """
 
     @property
     def by_moments(self) -> bool:

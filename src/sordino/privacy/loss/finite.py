@@ -208,7 +208,9 @@ class FiniteLoss(Loss):
 
 
 def _log(ratio: Fraction) -> float:
-    """The logarithm of a ratio of at least 1, as accurate as a float is, however near to 1 or beyond the floats it is."""
+    """The logarithm of a ratio of at least 1, as accurate as a float is,
+    however near to 1 or beyond the floats it is.
+    """
     if ratio.numerator.bit_length() - ratio.denominator.bit_length() > 1000:
         return math.log(ratio.numerator) - math.log(ratio.denominator)
     return math.log1p(float(ratio - 1))

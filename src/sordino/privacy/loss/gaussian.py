@@ -1,7 +1,7 @@
 """The loss of Normal noise whose centre moves by `shift` standard deviations: P = N(shift, 1), Q = N(0, 1).
 
-L is itself normal, N(shift^2/2, shift^2). That this pair is the worst one for vectors within L2 distance `shift`, and the
-formulas below, are proven in mechanisms/gaussian.md.
+L is itself normal, N(shift^2/2, shift^2). That this pair is the worst one for vectors within L2 distance `shift`, and
+the formulas below, are proven in mechanisms/gaussian.md.
 """
 
 from __future__ import annotations

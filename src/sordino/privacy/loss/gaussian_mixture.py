@@ -1,7 +1,7 @@
 """The loss of Normal noise whose centre moves by a random distance: P = sum of p_i N(s_i, 1), Q = N(0, 1).
 
-So it is for matrix mechanisms (correlated noise) with sampled participation. The loss grows along the output y, so delta is
-decided at one threshold. Sums take its law on cells of y, split to their ends: proofs in gaussian_mixture.md.
+So it is for matrix mechanisms (correlated noise) with sampled participation. The loss grows along the output y, so
+delta is decided at one threshold. Sums take its law on cells of y, split to their ends: proofs in gaussian_mixture.md.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class GaussianMixtureLoss(ProfileLoss):
 
     `rdp`, `rho` and `mu` are upper bounds: those without the secret of which shift it was.
 
-    Privacy: for one person added or removed, if which shift happens is drawn afresh and stays secret. Vectors enter by their
-    lengths.
+    Privacy: for one person added or removed, if which shift happens is drawn afresh and stays secret. Vectors enter by
+    their lengths.
 
     Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2023 (arXiv 2310.15526); gaussian_mixture.md.
 

@@ -81,7 +81,9 @@ class _IntegerNoiseLoss(ProfileLoss):
         raise NotImplementedError
 
     def _epsilon(self, delta: Fraction) -> float:
-        """log((A - delta)/B) for the tails A, B of the output where delta(epsilon) passes delta; checked, else bisected."""
+        """log((A - delta)/B) for the tails A, B of the output where delta(epsilon) passes delta;
+        checked, else bisected.
+        """
         low, high = self._outputs_between()
         while high - low > 1:
             middle = (low + high) // 2
@@ -160,7 +162,8 @@ class DiscreteLaplaceLoss(_IntegerNoiseLoss):
         q, order = ball(-t).exp(), alpha - 1
         top = ball(order * s * t).exp() / (1 + q)
         bottom = ball(-(order + 1) * s * t).exp() / (1 + q)
-        # y from 1 to s-1: (1-q)/(1+q) e^(-(s-y)t) e^(order (2y-s) t), a geometric series in y with ratio e^((1+2 order)t)
+        # y from 1 to s-1: (1-q)/(1+q) e^(-(s-y)t) e^(order (2y-s) t), a geometric series in y with ratio e^((1+2
+        # order)t)
         step = ball((1 + 2 * order) * t)
         first = ball(-(s - 1) * t + order * (2 - s) * t).exp()
         inner = first * ((s - 1) * step).expm1() / step.expm1() * (1 - q) / (1 + q)
@@ -260,7 +263,9 @@ class DiscreteGaussianLoss(_IntegerNoiseLoss):
 
 @lru_cache(maxsize=256)
 def _half_sum(scale: Fraction, k: int, bits: int) -> arb:
-    """The sum of e^(-j^2/(2 scale^2)) over j >= k >= 1: terms by a recurrence, then a geometric series above the rest."""
+    """The sum of e^(-j^2/(2 scale^2)) over j >= k >= 1: terms by a recurrence,
+    then a geometric series above the rest.
+    """
     half = 1 / (2 * scale**2)
     term, ratio, step = (
         ball(-(k**2) * half).exp(),

@@ -1,7 +1,7 @@
 """The law of a privacy loss in vectorised floats: what an accountant needs to discretise it.
 
-Balls certify single views; an accountant needs thousands of cell probabilities at once. A law gives them in floats, with
-a relative error that its accountant adds outward and that `tests/laws/` measures against balls.
+Balls certify single views; an accountant needs thousands of cell probabilities at once. A law gives them in floats,
+with a relative error that its accountant adds outward and that `tests/laws/` measures against balls.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Law:
     """The law of L = log dP/dQ for one direction of the worst pair: atoms, a continuous part, and P[L = inf].
 
     `atoms` are (value, probability under P). `cells(edges)` are the probabilities of the continuous part, under P and
-    under Q, in each (edges[i], edges[i+1]]; it lives on [`low`, `high`], where either end may be infinite.
-    `spread` is a length on which the continuous density changes by a factor of order one. `error` is the relative error
-    that a cell probability may have, for edges at least 2^-15 of the spread apart. Where P and Q hardly differ, `contrast`
+    under Q, in each (edges[i], edges[i+1]]; it lives on [`low`, `high`], where either end may be infinite. `spread` is
+    a length on which the continuous density changes by a factor of order one. `error` is the relative error that a
+    cell probability may have, for edges at least 2^-15 of the spread apart. Where P and Q hardly differ, `contrast`
     knows their difference better than from two probabilities.
     """
 

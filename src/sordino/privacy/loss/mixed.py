@@ -1,4 +1,5 @@
-"""The loss of one of several releases, drawn by a coin that everybody sees; a Poisson sample that is cut to size is one.
+"""The loss of one of several releases, drawn by a coin that everybody sees; a Poisson sample that is cut to size is
+one.
 
 Proofs in sampling.md.
 """
@@ -40,7 +41,8 @@ class MixedLoss(ProfileLoss):
     Source: sampling.md, Theorem 3.
 
     Example:
-        >>> MixedLoss(((Fraction(1, 2), LaplaceLoss(Fraction(1))), (Fraction(1, 2), LaplaceLoss(Fraction(2))))).maximum()
+        >>> half = Fraction(1, 2)
+        >>> MixedLoss(((half, LaplaceLoss(Fraction(1))), (half, LaplaceLoss(Fraction(2))))).maximum()
         2.0
     """
 

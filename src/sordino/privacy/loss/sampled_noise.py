@@ -27,7 +27,8 @@ _NARROW = 0.02
 class Piece(NamedTuple):
     """A stretch of the output axis, where the log densities of Z + c and Z + d over that of Z are `over_z`.
 
-    `log_product(y, a, b)` is the log of the density of Z times those ratios to the powers a and b, with y in one place only.
+    `log_product(y, a, b)` is the log of the density of Z times those ratios to the powers a and b, with y in one place
+    only.
     """
 
     ends: tuple[arb, arb]
@@ -36,10 +37,11 @@ class Piece(NamedTuple):
 
 
 def integrate(alpha: Fraction, rate: Fraction, pieces: Sequence[Piece], size: arb) -> arb:
-    """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q), if it is not much smaller than `size`.
+    """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q), if it is not much smaller than
+    `size`.
 
-    A mixture is written as its larger part times one plus a ratio, changed where the two are equal: for complex y too the
-    ratio then is at most 1 in size, and its log far from a cut.
+    A mixture is written as its larger part times one plus a ratio, changed where the two are equal: for complex y too
+    the ratio then is at most 1 in size, and its log far from a cut.
     """
     r, keep = ball(rate), ball(1 - rate)
     even = (keep / r).log()
@@ -261,7 +263,9 @@ class LaplaceNoise:
         )
 
     def _mirrored_rate(self, rate: Fraction) -> tuple[float, float]:
-        """The log of the rate, and of 1 - rate, at which the unsampled loss has the same place as this one has mirrored."""
+        """The log of the rate, and of 1 - rate, at which the unsampled loss has the same
+        place as this one has mirrored.
+        """
 
         def share(part: Fraction, moved: Fraction) -> float:
             return near(certified(lambda: (ball(part) * ball(moved).exp() / total()).log()))[0]

@@ -1,7 +1,8 @@
-"""Losses of releases on a sample, besides those of noise on a Poisson sample: any finite pair, and samples of fixed size.
+"""Losses of releases on a sample, besides those of noise on a Poisson sample: any finite pair, and samples of fixed
+size.
 
-`SampledFiniteLoss` is a finite pair on a Poisson sample, `WithoutReplacementLoss` a release on `drawn` of `persons` persons.
-Proofs in sampling.md.
+`SampledFiniteLoss` is a finite pair on a Poisson sample, `WithoutReplacementLoss` a release on `drawn` of `persons`
+persons. Proofs in sampling.md.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ __all__ = ["SampledFiniteLoss", "WithoutReplacementLoss"]
 class SampledFiniteLoss(PairLoss):
     """The loss of a release with finitely many outcomes on a Poisson sample, for one person added or removed.
 
-    `base.p` is the release on a sample with the person, `base.q` on the same sample without: the pair must be the worst one
-    in this order.
+    `base.p` is the release on a sample with the person, `base.q` on the same sample without: the pair must be the
+    worst one in this order.
 
     Source: Balle, Barthe and Gaboardi 2018, Theorem 8; sampling.md, Theorem 1.
 
@@ -79,7 +80,8 @@ class SampledFiniteLoss(PairLoss):
 
 @dataclass(frozen=True, repr=False)
 class WithoutReplacementLoss(ProfileLoss):
-    """The loss of a release on `drawn` of `persons` persons, every choice of them equally likely, for one record replaced.
+    """The loss of a release on `drawn` of `persons` persons, every choice of them equally likely, for one record
+    replaced.
 
     `base` is the loss of the release on the sample for one record of the sample replaced: its shift is twice that of a
     person's presence. A finite base must be symmetric. `rdp`, `rho` and `mu` are those of the base, upper bounds.
@@ -108,7 +110,10 @@ class WithoutReplacementLoss(ProfileLoss):
                 rule = (
                     "the release on the sample must have Laplace, Gaussian or symmetric finite loss"
                 )
-                hint = "Pass the loss of one release for one record replaced; a pair (p, q) is symmetric if (q, p) is the same."
+                hint = (
+                    "Pass the loss of one release for one record replaced; "
+                    "a pair (p, q) is symmetric if (q, p) is the same."
+                )
                 raise InvalidInput(f"base={show(self.base)}", rule, hint)
         for name in ("drawn", "persons"):
             value = getattr(self, name)

@@ -1,7 +1,8 @@
 """The loss of randomized reports that are shuffled before anyone sees them: everyone hides among everyone's reports.
 
-Neighbours are collections in which one person's true answer is replaced. A report is of the kinds that tell the two truths
-apart with probability `clone` each whoever sends it, and of the third kind with `rest`. Proof in local/shuffled.md.
+Neighbours are collections in which one person's true answer is replaced. A report is of the kinds that tell the two
+truths apart with probability `clone` each whoever sends it, and of the third kind with `rest`. Proof in
+local/shuffled.md.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ class MixtureLoss(PairLoss):
         )
 
     def capped(self, delta: Number) -> FiniteLoss:
-        """The same with its strongest responses, together at most as likely as delta, counted as giving everything away.
+        """The same with its strongest responses, together at most as likely as delta, counted as giving everything
+        away.
 
-        Filters charge such a loss by `delta` and a small remainder, where the whole loss costs what its rarest outcomes do.
-        It has few outcomes, so that this is quick, and costs a little more for it.
+        Filters charge such a loss by `delta` and a small remainder, where the whole loss costs what its rarest
+        outcomes do. It has few outcomes, so that this is quick, and costs a little more for it.
         """
         limit = closed_unit("delta", delta).lower
         kept, lost = list(self._strengths), Fraction(0)
@@ -98,7 +100,9 @@ class MixtureLoss(PairLoss):
         return [r for r, _, _ in reversed(falling)], over_p[::-1], over_q[::-1]
 
     def _above(self, value: Fraction) -> tuple[Fraction, Fraction]:
-        """P[L > value] and Q[L > value], exactly: e^value is irrational unless value is 0, so one can always compare."""
+        """P[L > value] and Q[L > value], exactly: e^value is irrational unless value is 0,
+        so one can always compare.
+        """
         ratios, over_p, over_q = self._ladder
 
         def is_above(ratio: Fraction) -> bool:
@@ -200,11 +204,11 @@ class ShuffledLoss(MixtureLoss):
 class ShuffledBinaryLoss(MixtureLoss):
     """The privacy loss of the binary reports of `persons` persons, shuffled, towards whoever sees their count.
 
-    Less than `ShuffledLoss` knows of any protocol: the others' truths are at worst some number of ones, and given it the
-    count has a known law. epsilon(delta) is about a thousandth above the worst of these laws, or nearer.
+    Less than `ShuffledLoss` knows of any protocol: the others' truths are at worst some number of ones, and given it
+    the count has a known law. epsilon(delta) is about a thousandth above the worst of these laws, or nearer.
 
-    Privacy: for one answer replaced, if each sends one report of two values, the more likely one at most log(odds) likelier
-    under one answer than under another, and the shuffler, who sees who sent what, does not tell.
+    Privacy: for one answer replaced, if each sends one report of two values, the more likely one at most log(odds)
+    likelier under one answer than under another, and the shuffler, who sees who sent what, does not tell.
 
     Source: Theorems 4 and 5 of local/shuffled.md.
 
@@ -248,7 +252,9 @@ def _persons(n: Any) -> int:
 
 
 def _coarser(strengths: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """A few of the strengths, each other one split between its neighbours so that the mean stays, which reveals more."""
+    """A few of the strengths, each other one split between its neighbours so that the mean stays,
+    which reveals more.
+    """
     last = len(strengths) - 1
     anchors = sorted({*range(0, last + 1, -(-last // _CAPPED) or 1), last})
     weights = {i: strengths[i][1] for i in anchors}

@@ -1,8 +1,9 @@
-"""The loss of a Laplace or Gaussian release on a Poisson sample: each person is in it independently, with chance `rate`.
+"""The loss of a Laplace or Gaussian release on a Poisson sample: each person is in it independently, with chance
+`rate`.
 
-The worst pair is P = (1 - r) Z + r (Z + c) against Q = (1 - r) Z + r (Z + d): Z the noise in units of its scale, c `shift`,
-d = 0 if a person is added or removed, d = -c if one is replaced. The loss never falls along the output y, so every view is
-a formula in the place y where it takes a value. Proofs: subsampled.md.
+The worst pair is P = (1 - r) Z + r (Z + c) against Q = (1 - r) Z + r (Z + d): Z the noise in units of its scale, c
+`shift`, d = 0 if a person is added or removed, d = -c if one is replaced. The loss never falls along the output y, so
+every view is a formula in the place y where it takes a value. Proofs: subsampled.md.
 """
 
 from __future__ import annotations
@@ -79,10 +80,12 @@ class SubsampledLoss(Loss):
     """The privacy loss of one Laplace or Gaussian release on a Poisson sample.
 
     `base.shift` is how far one person's presence in the sample moves the result, over the scale, for both relations of
-    neighbours. A replaced person may leave one end and enter at the other, so that without sampling the shift is twice that.
+    neighbours. A replaced person may leave one end and enter at the other, so that without sampling the shift is twice
+    that.
 
-    Privacy: holds if the sample is drawn afresh for this release, with every person in it independently with probability
-    `rate`, and stays secret. REPLACE with Laplace noise needs that a record moves one coordinate of the result only.
+    Privacy: holds if the sample is drawn afresh for this release, with every person in it independently with
+    probability `rate`, and stays secret. REPLACE with Laplace noise needs that a record moves one coordinate of the
+    result only.
 
     Source: Zhu, Dong and Wang 2022 for a person added or removed; subsampled.md proves both pairs.
 

@@ -1,4 +1,5 @@
-"""What means and variances share: nonnegative sums of which one row moves all together by K^d, with NULL rows beside them.
+"""What means and variances share: nonnegative sums of which one row moves all together by K^d, with NULL rows beside
+them.
 
 A value lies k of K steps above the first point of its grid. Theorems in moments.md.
 """

@@ -1,11 +1,11 @@
-"""AVG(x) where persons are replaced, nothing is grouped, and the number of rows is not public: the number of rows, and the
-sum of the values around the middle of their bounds.
+"""AVG(x) where persons are replaced, nothing is grouped, and the number of rows is not public: the number of rows, and
+the sum of the values around the middle of their bounds.
 
-A row whose value lies k of K steps above the lower bound adds (A, 2k-K), in steps or parts of them. Replacing a person, or
-the row's vanishing behind a filter, moves both numbers together by at most 2K in L1 where A = K, and by at most 2K in L2
-where A^2 <= 3 K^2. The two sums of `Mean` move by as much, but each of them is half a sum of these, so that its noise has
-half the variance (Laplace). With COUNT(*) there is a third number, and a row without a value adds (B, 0, C): as far from the
-other rows, and from none, as these are from one another. Theorem in moments.md.
+A row whose value lies k of K steps above the lower bound adds (A, 2k-K), in steps or parts of them. Replacing a
+person, or the row's vanishing behind a filter, moves both numbers together by at most 2K in L1 where A = K, and by at
+most 2K in L2 where A^2 <= 3 K^2. The two sums of `Mean` move by as much, but each of them is half a sum of these, so
+that its noise has half the variance (Laplace). With COUNT(*) there is a third number, and a row without a value adds
+(B, 0, C): as far from the other rows, and from none, as these are from one another. Theorem in moments.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class CentredMean(Mean):
         return self.points.step / (2 * self.parts)
 
     def vector(self, sums: Integers) -> Integers:
-        """(A n, 2s - K n) from the sums n, s of 1 and k; with `others` (A n + B o, 2s - K n, C o) for o rows without one."""
+        """(A n, 2s - K n) from the sums n, s of 1 and k; with `others` (A n + B o,
+        2s - K n, C o) for o rows without one.
+        """
         rows, steps = sums[:, 0], sums[:, 1]
         numbers = [self.count_row * rows, self.parts * (2 * steps - self.points.cells * rows)]
         if self.others:
@@ -91,8 +93,8 @@ class CentredMean(Mean):
         return np.stack(numbers, axis=1)
 
     def weights(self, function: str, unit: int) -> tuple[Fraction, ...] | None:
-        """A count is of the first number and the third; a sum the middle of the bounds for each row with a value, and half
-        the second number in steps.
+        """A count is of the first number and the third; a sum the middle of the bounds for each row with a value, and
+        half the second number in steps.
         """
         a, (b, c), middle = (
             self.count_row,
@@ -138,8 +140,8 @@ class CentredMean(Mean):
 
     @property
     def _sides(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """How both distances from the bounds are made of the numbers y: weights c and w with which they are (c - w) y and
-        (c + w) y, in which unit.
+        """How both distances from the bounds are made of the numbers y: weights c and w with which they are (c - w) y
+        and (c + w) y, in which unit.
         """
         a, k, (b, c), fine = self.count_row, self.most, self.other_row, 2 * self.parts
         return (

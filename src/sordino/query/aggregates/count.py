@@ -1,7 +1,7 @@
 """COUNT(*) and COUNT(x): one whole number, to which each row that counts adds 1.
 
-Within a group a person's own count is clipped to the number of rows that count there, e of plan/sensitivity.md. One person
-therefore moves a group's count by at most e.
+Within a group a person's own count is clipped to the number of rows that count there, e of plan/sensitivity.md. One
+person therefore moves a group's count by at most e.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """COVAR_SAMP(y, x) and COVAR_POP(y, x): four whole numbers, the sums of (K-k)(L-l), (K-k)l, k(L-l) and kl.
 
-A row adds a nonnegative vector whose sum is always K L, so that one row moves all four together by K L in L1 and at most
-K L in L2. A row counts where both x and y are not NULL. Theorems in pairs.md.
+A row adds a nonnegative vector whose sum is always K L, so that one row moves all four together by K L in L1 and at
+most K L in L2. A row counts where both x and y are not NULL. Theorems in pairs.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """COUNT(DISTINCT x): one whole number, how many different values there are; of the person, how many persons.
 
-Each person counts with as many different values as rows may count, in a group and in all, chosen by a hash of the person
-and the value. So one person moves the numbers no more than by rows (plan/sensitivity.md, Theorem 3). To the
+Each person counts with as many different values as rows may count, in a group and in all, chosen by a hash of the
+person and the value. So one person moves the numbers no more than by rows (plan/sensitivity.md, Theorem 3). To the
 number of persons each adds 1, however many rows the person has: nothing has to be declared for that.
 """
 

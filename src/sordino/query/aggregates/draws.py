@@ -64,7 +64,9 @@ class Draws(ABC):
     def draw(
         self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction
     ) -> tuple[Any, ...]:
-        """What is drawn from the weights of one group; epsilon-private where a person moves at most `l1` weight in all."""
+        """What is drawn from the weights of one group;
+        epsilon-private where a person moves at most `l1` weight in all.
+        """
 
     @abstractmethod
     def exactly(self, cells: Cells) -> tuple[Any, ...]:

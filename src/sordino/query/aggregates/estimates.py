@@ -80,8 +80,8 @@ def within(
 ) -> Estimates:
     """Estimates of numbers known to lie in [lower, upper], moved into it.
 
-    A value outside is moved to the nearest end, and its interval with it before it is cut: no interval shrinks to a point
-    only because the noise was large, and each still holds all that it held within the bounds.
+    A value outside is moved to the nearest end, and its interval with it before it is cut: no interval shrinks to a
+    point only because the noise was large, and each still holds all that it held within the bounds.
     """
     bottom, top = -np.inf if lower is None else lower, np.inf if upper is None else upper
     value = np.clip(estimates.value, bottom, top)

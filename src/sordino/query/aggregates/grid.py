@@ -19,7 +19,9 @@ _LARGEST = 10**150
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers first*step, ..., last*step; a value is rounded to the nearest of them (halves upwards) and clamped."""
+    """The numbers first*step, ..., last*step; a value is rounded to the nearest of
+    them (halves upwards) and clamped.
+    """
 
     step: Fraction
     first: int
@@ -29,8 +31,8 @@ class Grid:
     def of(cls, number: Number, what: str, most: int, otherwise: str = "") -> Grid:
         """The grid of a bounded number, with at most `most` steps: its own step, or a coarser one if that is too fine.
 
-        A number that has no step gets the largest power of ten of which a million fit between its bounds. `otherwise` is
-        what else helps where there are no bounds.
+        A number that has no step gets the largest power of ten of which a million fit between its bounds. `otherwise`
+        is what else helps where there are no bounds.
         """
         if number.lower is None or number.upper is None:
             rule = "an aggregate needs to know the smallest and the largest value publicly"

@@ -68,7 +68,9 @@ class KnownMean(Partial):
         return self.points.step
 
     def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
-        """The sum of the steps, NULL (which the declaration excludes) taken as the first point; and the number of rows."""
+        """The sum of the steps, NULL (which the declaration excludes) taken as the first point;
+        and the number of rows.
+        """
         first = self.points.first
         start = (
             exp.Literal.number(first) if first >= 0 else exp.Neg(this=exp.Literal.number(-first))

@@ -1,8 +1,9 @@
-"""AVG(x): two whole numbers, the sums of K-k and of k, where k of K steps is how far a value lies above the lower bound.
+"""AVG(x): two whole numbers, the sums of K-k and of k, where k of K steps is how far a value lies above the lower
+bound.
 
-A row adds (K-k, k): together always K, so that one row moves both sums together by K in L1 and at most K in L2, and each
-gets the whole budget. The same two sums give COUNT(x) and SUM(x), and with a third one COUNT(*): a row where x is NULL adds
-(0, 0, K). Source: arXiv 2312.06658; theorems in moments.md.
+A row adds (K-k, k): together always K, so that one row moves both sums together by K in L1 and at most K in L2, and
+each gets the whole budget. The same two sums give COUNT(x) and SUM(x), and with a third one COUNT(*): a row where x is
+NULL adds (0, 0, K). Source: arXiv 2312.06658; theorems in moments.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""MODE(x): the most frequent value, drawn by the exponential mechanism from the weights of all values that there can be.
+"""MODE(x): the most frequent value, drawn by the exponential mechanism from the weights of all values that there can
+be.
 
-Theorem. A value of weight w is drawn with probability proportional to exp(epsilon/l1 * w). If one person moves at most l1 of
-weight, in all groups together, all draws of one column are epsilon-differentially private, of bounded range. Proof: mode.md.
+Theorem. A value of weight w is drawn with probability proportional to exp(epsilon/l1 * w). If one person moves at most
+l1 of weight, in all groups together, all draws of one column are epsilon-differentially private, of bounded range.
+Proof: mode.md.
 """
 
 from __future__ import annotations
@@ -45,10 +47,11 @@ class ModeDraw:
 
 
 def most_frequent(cells: Cells, positions: int, rate: Fraction) -> int:
-    """The place of a heavy value among 0 .. positions-1, drawn exactly; places that are not among the cells weigh nothing.
+    """The place of a heavy value among 0 .. positions-1, drawn exactly; places that are not among the cells weigh
+    nothing.
 
-    Privacy: with neighbours that differ by at most w units of weight, in all calls with this rate together, all that comes
-    back is rate * w differentially private.
+    Privacy: with neighbours that differ by at most w units of weight, in all calls with this rate together, all that
+    comes back is rate * w differentially private.
     """
     places, weights = cells
     heaviest = int(weights.max(initial=0))

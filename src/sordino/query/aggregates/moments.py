@@ -1,7 +1,8 @@
-"""Counts, sums, means and variances from noisy Bernstein sums, with intervals that cover. Theorems and proofs: moments.md.
+"""Counts, sums, means and variances from noisy Bernstein sums, with intervals that cover. Theorems and proofs:
+moments.md.
 
-A bounded number is k of K steps above its lower bound. Its vector of degree 1 is (K-k, k), of degree 2
-((K-k)^2, 2k(K-k), k^2): nonnegative, with sum K^d, so one row moves all sums together by K^d. Degree 0 is a plain count.
+A bounded number is k of K steps above its lower bound. Its vector of degree 1 is (K-k, k), of degree 2 ((K-k)^2,
+2k(K-k), k^2): nonnegative, with sum K^d, so one row moves all sums together by K^d. Degree 0 is a plain count.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def linear(
     *,
     noisy: int | None = None,
 ) -> Estimates:
-    """Weighted sums of numbers, the first `noisy` of them (all by default) with noise, whose reach is the interval's."""
+    """Weighted sums of numbers, the first `noisy` of them (all by default) with noise,
+    whose reach is the interval's.
+    """
     value = divided(*_numerators(whole_sums(sums, len(weights)), weights))
     error = linear_error(weights[:noisy], noise, confidence)
     return Estimates(value, value - error, value + error)
@@ -195,7 +198,8 @@ def mean_error(
     position: float | None = None,
     degree: int = 1,
 ) -> float:
-    """The half-width of `mean` for this many rows whose mean lies at `position` (0 is the lower bound, 1 the upper one).
+    """The half-width of `mean` for this many rows whose mean lies at `position` (0 is the lower bound, 1 the upper
+    one).
 
     It is for noise that happens to be zero; without a position, the largest over five of them.
     """
@@ -330,14 +334,19 @@ def _mean_set(sums: Sums, noise: Noise, confidence: Number) -> tuple[Floats, Flo
 
 @lru_cache(maxsize=64)
 def _mean_line(noise: Noise, confidence: Number, coordinates: int) -> Floats:
-    """q at equally spaced t. It is a norm of coefficients linear in t, hence convex, so that its chords lie above it."""
+    """q at equally spaced t.
+
+    It is a norm of coefficients linear in t, hence convex, so that its chords lie above it.
+    """
     t = np.linspace(0, 1, CELLS + 1)
     coefficients = (-t, 1 - t) if coordinates == 2 else (-t, 0.5 - t, 1 - t)
     return noise.norm(np.stack(coefficients, axis=-1), confidence)
 
 
 def _first(below: Floats, above: Floats, line: Floats) -> Floats:
-    """The smallest t with (1-t) above - t below <= line(t): the line is convex, so that it is crossed once or not at all."""
+    """The smallest t with (1-t) above - t below <= line(t): the line is convex,
+    so that it is crossed once or not at all.
+    """
     left = np.zeros(len(above), np.int64)
     right = np.full(len(above), CELLS, np.int64)
 
@@ -408,7 +417,8 @@ def _variance_set(
 
 
 def outward(centre: Floats, end: Floats, n: Floats, spare: Floats, q: Any) -> Floats:
-    """The largest x in [centre, end] with n (x - centre) <= q(x), or a little more; q is convex with slopes up to n - spare.
+    """The largest x in [centre, end] with n (x - centre) <= q(x), or a little more; q is convex with slopes up to n -
+    spare.
 
     Each chord of q from the centre to a point that is certainly outside gives a nearer one.
     """

@@ -1,8 +1,8 @@
 """Covariance, correlation and regression from noisy Bernstein sums of two numbers, with intervals. Proofs: pairs.md.
 
-Two bounded numbers of a row are k of K and l of L steps above their lower bounds. The vector of the row is the product of
-their Bernstein vectors of degree 1 (4 coordinates) or 2 (9): nonnegative, with the sum (K L)^degree. Coordinate i, j, with
-i for x and j for y, is at place i (degree + 1) + j. Here s = k/K stands for x and t = l/L for y.
+Two bounded numbers of a row are k of K and l of L steps above their lower bounds. The vector of the row is the product
+of their Bernstein vectors of degree 1 (4 coordinates) or 2 (9): nonnegative, with the sum (K L)^degree. Coordinate i,
+j, with i for x and j for y, is at place i (degree + 1) + j. Here s = k/K stands for x and t = l/L for y.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from sordino.query.aggregates.moments import Span, Sums, bessel, divided, outwar
 __all__ = ["Plane", "correlation", "covariance", "intercept", "r_squared", "slope", "typical"]
 
 _SHARE = Fraction(1, 50)
-"""Of the probability that an interval misses, how much goes to each auxiliary number: they enter by their squares only."""
+"""Of the probability that an interval misses, how much goes to each auxiliary number:
+they enter by their squares only.
+"""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,10 @@ def correlation(noisy: Sums, noise: Noise, confidence: Number) -> Estimates:
 
 
 def r_squared(noisy: Sums, noise: Noise, confidence: Number) -> Estimates:
-    """The share of the variance of y that a line explains: the square of the correlation. It is 1 where y is constant."""
+    """The share of the variance of y that a line explains: the square of the correlation.
+
+    It is 1 where y is constant.
+    """
     r = correlation(noisy, noise, confidence)
     value = r.value**2
     if noise.family is None:
@@ -176,10 +181,11 @@ def typical(plane: Plane, rows: float, degree: int) -> Sums:
 
 
 class _Centred:
-    """Plug-in moments of noisy sums, and the coefficients of functions centred at them; `events` count auxiliary numbers.
+    """Plug-in moments of noisy sums, and the coefficients of functions centred at them; `events` count auxiliary
+    numbers.
 
-    n is the sum of all coordinates; u, w the means of s and t; xx, xy, yy their (co)variances. Where n is too small to tell
-    anything, `known` is false, and n is a large number in its place.
+    n is the sum of all coordinates; u, w the means of s and t; xx, xy, yy their (co)variances. Where n is too small to
+    tell anything, `known` is false, and n is a large number in its place.
     """
 
     def __init__(
@@ -278,7 +284,9 @@ class _Centred:
         return np.where(varied, self.xy / np.where(varied, self.xx, 1.0), math.nan)
 
     def slopes(self, level: Fraction) -> tuple[Floats, Floats]:
-        """The ends of what the slope can be, but for 1 - level and the means' shares; infinite where it can be anything."""
+        """The ends of what the slope can be, but for 1 - level and the means' shares;
+        infinite where it can be anything.
+        """
         known, spare = self._divisor(level)
         ones = self.side_ones if level == self.side else self.ones
 
@@ -314,7 +322,9 @@ class _Centred:
         return np.where(known, most, math.inf)
 
     def _divisor(self, level: Fraction) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Whether the variance of s is surely above zero, and what is left of n times it after all that may lessen it."""
+        """Whether the variance of s is surely above zero,
+        and what is left of n times it after all that may lessen it.
+        """
         spare = self.n * self.xx - self.q(self.corner_ss, level).max(axis=0) - self.ru**2 * self.n
         known = self.known & (spare > 0)
         return known, np.where(known, spare, 1.0)

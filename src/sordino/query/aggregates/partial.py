@@ -1,7 +1,7 @@
 """Partial sums: the whole numbers that are summed over rows, bounded for each person, and released with noise.
 
-An aggregate is finished from the noisy partial sums of one release. Each kind of partial sums says what is summed over the
-rows (`sums`), how a person is bounded (`bounding`), how far one row reaches (`reach`), which aggregates it answers
+An aggregate is finished from the noisy partial sums of one release. Each kind of partial sums says what is summed over
+the rows (`sums`), how a person is bounded (`bounding`), how far one row reaches (`reach`), which aggregates it answers
 (`serves`), and what would answer more of them together (`wider`, `with_rows`).
 """
 
@@ -37,8 +37,8 @@ Bounding: TypeAlias = Literal["clip", "scale", "once", "choose"]
 class Reach:
     """Norms of the vector of one row, and of the difference of two rows' vectors where both rows certainly count.
 
-    `signed` says that two rows' vectors may point in opposite directions. `replaced` holds norms of the difference of two
-    rows' vectors, either of which may be missing, where they are less than what follows from those of one.
+    `signed` says that two rows' vectors may point in opposite directions. `replaced` holds norms of the difference of
+    two rows' vectors, either of which may be missing, where they are less than what follows from those of one.
     """
 
     l1: int
@@ -54,8 +54,8 @@ class Partial(ABC):
     """One vector of whole numbers for each group.
 
     Bounding a person within a group: "clip" cuts each of the person's sums to what the rows that count can reach;
-    "scale" multiplies all of them by these rows/rows where the person has more rows; "once" needs none; "choose" keeps at
-    most as many of the person's values.
+    "scale" multiplies all of them by these rows/rows where the person has more rows; "once" needs none; "choose" keeps
+    at most as many of the person's values.
     """
 
     bounding: ClassVar[Bounding]
@@ -71,7 +71,9 @@ class Partial(ABC):
         """The aggregates of the same arguments that it answers."""
 
     def wider(self) -> Partial | None:
-        """Partial sums that answer the same and more, worth their price only where more is asked; None if there are none."""
+        """Partial sums that answer the same and more, worth their price only where more is asked;
+        None if there are none.
+        """
         return None
 
     def suited(self, family: Family) -> Partial:
@@ -119,7 +121,9 @@ class Partial(ABC):
 
     @abstractmethod
     def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
-        """The SQL sums over rows of the arguments: whole steps, all NULL where a row does not count, or * for all rows."""
+        """The SQL sums over rows of the arguments: whole steps,
+        all NULL where a row does not count, or * for all rows.
+        """
 
     def vector(self, sums: Integers) -> Integers:
         """The vectors to release, made of the (bounded) sums: a linear map in whole numbers."""
@@ -130,7 +134,9 @@ class Partial(ABC):
         return None
 
     def weights(self, function: str, unit: int) -> tuple[Fraction, ...] | None:
-        """The weights with which the coordinates (public ones behind) add up to the aggregate; None if it is no such sum."""
+        """The weights with which the coordinates (public ones behind) add up to the aggregate;
+        None if it is no such sum.
+        """
         return None
 
     def estimate(
@@ -145,7 +151,9 @@ class Partial(ABC):
     def error(
         self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None
     ) -> float | None:
-        """The half-width to expect before data are seen; None where it depends on a number of rows that was not assumed."""
+        """The half-width to expect before data are seen;
+        None where it depends on a number of rows that was not assumed.
+        """
         weights = self.weights(function, unit)
         return None if weights is None else linear_error(weights[: self.width], noise, confidence)
 

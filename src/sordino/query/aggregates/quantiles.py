@@ -1,7 +1,9 @@
-"""Quantiles of the weights on a public grid: exponential mechanisms on ranks, one charge for several levels of one column.
+"""Quantiles of the weights on a public grid: exponential mechanisms on ranks, one charge for several levels of one
+column.
 
 A weight counts for its cell's whole width: it is spread evenly over `FINENESS` parts of the cell, so that ties can be
-divided. An estimate and its interval are one draw. Theorems (privacy, exactness, coverage) and proofs are in quantiles.md.
+divided. An estimate and its interval are one draw. Theorems (privacy, exactness, coverage) and proofs are in
+quantiles.md.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ FINENESS = 1024
 MOST_POSITIONS = 2**50
 
 MOST_TOGETHER = 3
-"""Up to this many levels each is drawn together with its interval; of more, the estimates share the steps of a descent, and
-the intervals one draw."""
+"""Up to this many levels each is drawn together with its interval; of more, the estimates share the steps of a
+descent, and the intervals one draw.
+"""
 
 _POINTS = Fraction(2, 3)
 """Of more levels: the part of the rate that draws the estimates."""
@@ -85,13 +88,14 @@ def noisy_quantiles(
     bits: Bits | None = None,
     confidence: Number | None = 0.95,
 ) -> tuple[QuantileEstimate, ...]:
-    """One estimate for each level, from the weights (0 or more) of some cells in 0 .. positions-1, sorted and different.
+    """One estimate for each level, from the weights (0 or more) of some cells in 0 .. positions-1, sorted and
+    different.
 
-    The estimates never fall as the level grows. Without a `confidence` the intervals are the whole grid, and estimates are
-    a little better. `bits` is for tests, which bring their own.
+    The estimates never fall as the level grows. Without a `confidence` the intervals are the whole grid, and estimates
+    are a little better. `bits` is for tests, which bring their own.
 
-    Privacy: with neighbours that differ by at most w units of weight, in all calls with this rate together, all that comes
-    back is rate * w differentially private.
+    Privacy: with neighbours that differ by at most w units of weight, in all calls with this rate together, all that
+    comes back is rate * w differentially private.
     """
     if rate <= 0:
         raise InvalidInput(
@@ -156,8 +160,8 @@ def _shares(levels: int, confidence: Number | None) -> tuple[Fraction, Fraction]
 class _Spread:
     """The weights spread over the parts of their cells. A cut lies before a part: 0 is before all, `last` behind all.
 
-    Weight is counted in units of 1/FINENESS of a unit, so that all numbers are whole. The first entry of each array stands
-    for the nothing before the grid.
+    Weight is counted in units of 1/FINENESS of a unit, so that all numbers are whole. The first entry of each array
+    stands for the nothing before the grid.
     """
 
     positions: int
@@ -192,8 +196,8 @@ class _Spread:
                 "Count the weights per cell first.",
             )
         cells, weights = cells[weights > 0], weights[weights > 0]
-        # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator by
-        # itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty
+        # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator
+        # by itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty
         heaviest = max(1, math.ceil(weights.sum(dtype=np.float64)))
         largest = heaviest * FINENESS * math.lcm(*(p.denominator for p in levels))
         padded: npt.NDArray[Any] = np.concatenate([np.zeros(1, np.int64), weights])
@@ -249,7 +253,8 @@ def _range(level: Fraction) -> int:
 
 @dataclass(frozen=True)
 class _Descent:
-    """Recursive splitting: the middle level first, then those below it on what lies before its cut, those above behind it.
+    """Recursive splitting: the middle level first, then those below it on what lies before its cut, those above behind
+    it.
 
     Source: Kaplan, Schnapp, Stemmer, "Differentially private approximate quantiles" (ICML 2022).
     """
@@ -282,9 +287,9 @@ class _Descent:
 class _Cuts:
     """The cuts low .. high, to be drawn in proportion to exp(-slope |distance|) any number of times.
 
-    distance = b (weight in low .. t) - a (weight in low .. high) for the level a/b. It never falls as t grows, so all cuts
-    are sorted into few stretches on which it hardly changes. A stretch is drawn by its least distance, a cut within it
-    uniformly, and kept with the probability that makes up for the difference.
+    distance = b (weight in low .. t) - a (weight in low .. high) for the level a/b. It never falls as t grows, so all
+    cuts are sorted into few stretches on which it hardly changes. A stretch is drawn by its least distance, a cut
+    within it uniformly, and kept with the probability that makes up for the difference.
     """
 
     def __init__(
@@ -333,7 +338,9 @@ class _Cuts:
 
 @lru_cache(maxsize=4096)
 def _offsets(positions: int) -> tuple[int, ...]:
-    """The half-widths that an interval can have, in parts of cells: a few within a cell, then growing to the whole grid."""
+    """The half-widths that an interval can have, in parts of cells:
+    a few within a cell, then growing to the whole grid.
+    """
     found = [FINENESS // part for part in _WITHIN_A_CELL if FINENESS >= part]
     cells = 1
     while found[-1:] < [positions * FINENESS]:
@@ -354,8 +361,8 @@ class _Ladder:
     """Intervals [t - offset, t + offset] around cuts t, and how far each is from the one that is wanted there.
 
     An interval's margin is how far, in ranks, its nearer end is beyond the quantile; infinite at an end of the grid.
-    It grows with the offset, so exactly one rung is the first whose margin reaches the slack: that one has distance 0. The
-    others' distance is what the margin lacks, or by how much the rung before is already too good.
+    It grows with the offset, so exactly one rung is the first whose margin reaches the slack: that one has distance 0.
+    The others' distance is what the margin lacks, or by how much the rung before is already too good.
     """
 
     spread: _Spread
@@ -406,8 +413,8 @@ class _Ladder:
 
 @dataclass(frozen=True)
 class _Widening:
-    """Intervals around the cuts of several levels, which one rung widens together: from the cuts where p - w and p + w are
-    guessed to be to those of the next rung, w growing.
+    """Intervals around the cuts of several levels, which one rung widens together: from the cuts where p - w and p + w
+    are guessed to be to those of the next rung, w growing.
 
     The guess lies on the lines between the cuts, beyond the outermost ones on those towards the next, grown by `_TAIL`.
     The margin of a rung is the least over all levels; the rest is as in `_Ladder`.
@@ -446,8 +453,8 @@ class _Widening:
         return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
 
     def margins(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> list[int | None]:
-        """For each rung by how much all ends are beyond their quantiles, in units of 1/(common denominator FINENESS); None
-        where all are the grid's.
+        """For each rung by how much all ends are beyond their quantiles, in units of 1/(common denominator FINENESS);
+        None where all are the grid's.
         """
         common, total = _common(self.levels), int(self.spread.ends[-1])
         targets = np.array(

@@ -38,9 +38,9 @@ class Example:
 class Kind:
     """One aggregate: how it is written, what it takes, and which partial sums or draws answer it.
 
-    `sql` are its names in SQL; `sql_text` writes the first. In Python it is `python`; of several with the same name, those
-    with an `option` are asked for by that keyword. `parameter` names a constant from 0 to 1 behind the arguments, and
-    `fixed` gives names to some values of it. With `distinct` it is written with DISTINCT.
+    `sql` are its names in SQL; `sql_text` writes the first. In Python it is `python`; of several with the same name,
+    those with an `option` are asked for by that keyword. `parameter` names a constant from 0 to 1 behind the
+    arguments, and `fixed` gives names to some values of it. With `distinct` it is written with DISTINCT.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""CORR, REGR_SLOPE, REGR_INTERCEPT and REGR_R2 of (y, x): nine whole numbers, the products of the quadratic Bernstein sums.
+"""CORR, REGR_SLOPE, REGR_INTERCEPT and REGR_R2 of (y, x): nine whole numbers, the products of the quadratic Bernstein
+sums.
 
-A row adds a nonnegative vector whose sum is always (K L)^2, so that one row moves all nine together by (K L)^2 in L1 and at
-most (K L)^2 in L2. The same sums give both covariances. Theorems in pairs.md.
+A row adds a nonnegative vector whose sum is always (K L)^2, so that one row moves all nine together by (K L)^2 in L1
+and at most (K L)^2 in L2. The same sums give both covariances. Theorems in pairs.md.
 """
 
 from __future__ import annotations

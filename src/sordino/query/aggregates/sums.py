@@ -1,8 +1,8 @@
 """SUM(x): one whole number of steps, the sum of the values on their grid.
 
-Within a group a person's own sum is clipped to what e rows can reach, [min(0, e*first), max(0, e*last)], e being how many
-count there (plan/sensitivity.md). So one person moves it by at most e * max(|first|, |last|) steps; replaced by another,
-by at most the width of that interval.
+Within a group a person's own sum is clipped to what e rows can reach, [min(0, e*first), max(0, e*last)], e being how
+many count there (plan/sensitivity.md). So one person moves it by at most e * max(|first|, |last|) steps; replaced by
+another, by at most the width of that interval.
 """
 
 from __future__ import annotations

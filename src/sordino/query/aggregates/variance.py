@@ -1,7 +1,7 @@
 """VAR and STDDEV: three whole numbers, the sums of (K-k)^2, 2k(K-k) and k^2.
 
-A row adds a nonnegative vector whose sum is always K^2, so that one row moves all three together by K^2 in L1 and at most
-K^2 in L2. The same sums give COUNT(x), SUM(x) and AVG(x), and with a fourth one COUNT(*). Theorems in moments.md.
+A row adds a nonnegative vector whose sum is always K^2, so that one row moves all three together by K^2 in L1 and at
+most K^2 in L2. The same sums give COUNT(x), SUM(x) and AVG(x), and with a fourth one COUNT(*). Theorems in moments.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from sordino.query.aggregates.registry import Example, Kind
 __all__ = ["KINDS", "MOST_CELLS", "Variance"]
 
 MOST_CELLS = 2**20
-"""Squares of this many steps stay far within 64 bits; a grid this fine moves a variance by less than its noise ever does."""
+"""Squares of this many steps stay far within 64 bits;
+a grid this fine moves a variance by less than its noise ever does.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Building the query tree: every call and aggregate that both front ends make is checked and put into one form here.
 
-Checked is what can be seen without types: how many arguments, and which of them must be constants. Whatever SQL can say in
-two ways (BETWEEN, NULLIF, a chain of ANDs) has one form in the tree.
+Checked is what can be seen without types: how many arguments, and which of them must be constants. Whatever SQL can
+say in two ways (BETWEEN, NULLIF, a chain of ANDs) has one form in the tree.
 """
 
 from __future__ import annotations

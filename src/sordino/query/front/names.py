@@ -55,7 +55,9 @@ def _columns(value: Expression | Aggregate) -> Iterable[str]:
 def distinct_names(
     given: Sequence[str | None], values: Sequence[Expression | Aggregate]
 ) -> tuple[str, ...]:
-    """The given names where there are any, else default ones, made distinct by _2, _3 (upper and lower case are one)."""
+    """The given names where there are any, else default ones, made distinct by _2,
+    _3 (upper and lower case are one).
+    """
     taken = {name.casefold() for name in given if name is not None}
     counts: dict[str, int] = {}
     names = []

@@ -118,7 +118,9 @@ class Question:
         return (source.name, *reversed(names))
 
     def where(self, *conditions: ColumnLike) -> Question:
-        """Only rows that satisfy all the conditions; each is SQL such as `age >= 65`, or a term such as col("age") >= 65."""
+        """Only rows that satisfy all the conditions; each is SQL such as `age >= 65`,
+        or a term such as col("age") >= 65.
+        """
         found = tuple(condition_tree(condition, self._names) for condition in conditions)
         return replace(self, conditions=(*self.conditions, *found))
 
@@ -132,8 +134,8 @@ class Question:
     ) -> Question:
         """Rows of another table beside these: by a column of the same name, by several, or by {"ours": "theirs"}.
 
-        A public table is looked up by its whole key; a protected one is joined on the person, or on a declared key. `name`
-        qualifies the columns of the other table, where that is not its own name.
+        A public table is looked up by its whole key; a protected one is joined on the person, or on a declared key.
+        `name` qualifies the columns of the other table, where that is not its own name.
         """
         if how not in {"inner", "left"}:
             raise InvalidInput(
@@ -238,8 +240,8 @@ class Question:
     ) -> Question:
         """Each row with functions of the same person's rows around it, in an order; a minus in front means descending.
 
-        count, sum and first_value are of the rows up to this one, or of `rows`: (-2, 0) are two before and this one, None
-        is without end.
+        count, sum and first_value are of the rows up to this one, or of `rows`: (-2, 0) are two before and this one,
+        None is without end.
         """
         who = Column(calls.check_name(person or self._person()))
         more = [by] if isinstance(by, str | Term) else by

@@ -116,7 +116,8 @@ def _member_tables(condition: Expression) -> int:
 
 
 def check_size(nodes: Iterable[Expression]) -> None:
-    """Refuse expressions that are nested too deep or too large together; without recursion, each shared part visited once.
+    """Refuse expressions that are nested too deep or too large together; without recursion, each shared part visited
+    once.
 
     A part may be shared (`x BETWEEN ..` mentions x twice), so that a short text can stand for an enormous tree.
     """

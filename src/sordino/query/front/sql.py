@@ -55,7 +55,9 @@ def parse(text: str) -> Query:
 
 
 def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
-    """The condition in a text such as `age >= 65 AND wards.region = 'North'`; the first of the tables is the asked one."""
+    """The condition in a text such as `age >= 65 AND wards.region = 'North'`;
+    the first of the tables is the asked one.
+    """
     scope = _named_scope(text, tables)
     return (scope.conditions if tables else scope.reader).expression(_condition(text))
 
@@ -213,7 +215,9 @@ def _keys(
     names: tuple[str, ...],
     values: tuple[Expression | Aggregate, ...],
 ) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None]:
-    """The expressions of GROUP BY, which may name them by place or by output; and its sets, if it has CUBE or the like."""
+    """The expressions of GROUP BY, which may name them by place or by output;
+    and its sets, if it has CUBE or the like.
+    """
     group = select.args.get("group")
     if group is None:
         return (), None
@@ -308,7 +312,9 @@ def _places(node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> 
 def _aliased(
     text: str, node: exp.Expression, column: Column, value: Expression | Aggregate
 ) -> Expression | Aggregate:
-    """The output of that name; refused if its expression has a column of that name, too, for then the word means both."""
+    """The output of that name; refused if its expression has a column of that name,
+    too, for then the word means both.
+    """
     if shape(value) == shape(column):
         return column
     level: list[Expression | Aggregate] = [value]

@@ -1,7 +1,7 @@
 """From sqlglot's tree to ours, for expressions and aggregates: by allow-list, exact in class and in every argument.
 
-A node of a class that is not listed is refused, and so is a listed one that carries an argument that is not expected of it:
-no modifier is dropped unseen.
+A node of a class that is not listed is refused, and so is a listed one that carries an argument that is not expected
+of it: no modifier is dropped unseen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Refusing a part of a SQL text: what, where, and what to write instead; and seeing to it that no part is overlooked."""
+"""Refusing a part of a SQL text: what, where, and what to write instead;
+and seeing to it that no part is overlooked.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ UNKNOWN = "it is not part of the supported SQL", "`sordino docs sql` shows what 
 
 
 def refusal(text: str, node: exp.Expression, reason: Reason) -> UnsupportedSQL:
-    """The error for a part of the text: what, where (the first name in it, where the parser tells), and what to write."""
+    """The error for a part of the text: what, where (the first name in it,
+    where the parser tells), and what to write.
+    """
     places = [
         (part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta
     ]

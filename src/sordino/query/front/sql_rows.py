@@ -1,6 +1,7 @@
 """The rows of a question: FROM, JOIN, subqueries and WITH, and which table a qualified column belongs to.
 
-Only names are looked at here. Whether rows stay one person's own is decided by `plan/bind.py`, which knows the declaration.
+Only names are looked at here. Whether rows stay one person's own is decided by `plan/bind.py`, which knows the
+declaration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The words of a SQL text, checked before anything is parsed: how many, how deep, and none that is not understood.
 
-Only token types of the supported syntax reach the parser; every other word becomes a plain name. So no part of the parser
-that we do not use ever runs: some of those parts take time exponential in the nesting.
+Only token types of the supported syntax reach the parser; every other word becomes a plain name. So no part of the
+parser that we do not use ever runs: some of those parts take time exponential in the nesting.
 """
 
 from __future__ import annotations
@@ -369,8 +369,9 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
                 "Write 'text', or DATE '2024-01-31'.",
             ),
         )
-    # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the parser
-    # takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for every guess.
+    # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the
+    # parser takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for
+    # every guess.
     special = (
         (after is not None and after.token_type == _T.L_PAREN)
         or _in_extract(tokens, i)
@@ -467,7 +468,9 @@ def _check_word(
 
 
 def _check_depth(text: str, tokens: tuple[Token, ...]) -> None:
-    """Brackets, CASEs and the NOTs and signs before them may be nested this deep; joins may nest, so they are counted."""
+    """Brackets, CASEs and the NOTs and signs before them may be nested this deep;
+    joins may nest, so they are counted.
+    """
     depth, joins, operand = 0, 0, False
     prefixes = [0]  # those before the current operand, for each open bracket
     for token, after in zip_longest(tokens, tokens[1:]):

@@ -1,6 +1,7 @@
 """Expressions in Python: `col("age") >= 65` builds a piece of the query tree, `mean("cost")` an aggregate.
 
-Where a column is meant, text is its name; where a value is meant, text is text. Floats are the decimals that were typed.
+Where a column is meant, text is its name; where a value is meant, text is text. Floats are the decimals that were
+typed.
 """
 
 from __future__ import annotations

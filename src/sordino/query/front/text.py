@@ -1,8 +1,9 @@
 """A question as one text of SQL: what the ledger keeps, and by whose digest two requests are told apart.
 
-`parse(sql_text(query)) == query` for what SQL can say within the parser's limits of length and nesting. What Python alone
-can say, such as a third, has a spelling of its own, so that different questions never share a text. Ledgers hold digests of
-these texts: a spelling never changes once it is released, and so it does not hang on the parser's lists of words.
+`parse(sql_text(query)) == query` for what SQL can say within the parser's limits of length and nesting. What Python
+alone can say, such as a third, has a spelling of its own, so that different questions never share a text. Ledgers hold
+digests of these texts: a spelling never changes once it is released, and so it does not hang on the parser's lists of
+words.
 """
 
 from __future__ import annotations
@@ -171,7 +172,8 @@ class _Writer:
                 )
             case Call(function, (left, right)) if function in _OPERATORS:
                 level = _OPERATORS[function]
-                # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on them
+                # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on
+                # them
                 first = self.text(left, level + (level == _PREDICATE))
                 return level, f"{first} {function} {self.text(right, level + 1)}"
             case Call("cast", (Literal(str(kind)), x)) if kind in CASTS:

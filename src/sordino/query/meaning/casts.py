@@ -39,7 +39,10 @@ def _cast(kind: Typed, x: Typed) -> Typed:
                 nodes.indicator(x.sql),
             )
         case _:
-            hint = "A column is read as what it is declared: int, float, date or datetime. EXTRACT(year FROM day) is a number."
+            hint = (
+                "A column is read as what it is declared: int, float, date or datetime. "
+                "EXTRACT(year FROM day) is a number."
+            )
             raise refuse(
                 "cast", (x,), f"it is not turned into {name.upper()}, which could fail", hint
             )

@@ -1,6 +1,7 @@
 """From the query tree to types and SQL: the walk over an expression, conditions, keys, and whole steps.
 
-`quantised` is what privacy rests on: whatever an expression yields, the integers that are summed stay within public bounds.
+`quantised` is what privacy rests on: whatever an expression yields, the integers that are summed stay within public
+bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ __all__ = ["condition", "indicator", "key_index", "key_value", "quantised", "typ
 
 
 _DEEPEST = 120
-"""Levels of SQL that its generator writes within Python's limit of nested calls, with room for what the plan puts around."""
+"""Levels of SQL that its generator writes within Python's limit of nested calls,
+with room for what the plan puts around.
+"""
 
 
 Reads: TypeAlias = Callable[[tree.Expression], Typed]
@@ -110,8 +113,8 @@ def _nearest(value: Fraction, step: Fraction) -> int:
 def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression:
     """BIGINT number of steps nearest to a Number, NULL for NULL and NaN, clamped.
 
-    Privacy: the result is NULL or within [floor(lower / step + 1/2), floor(upper / step + 1/2)] for every row, whatever the
-    expression yields; this needs nothing of its type but BIGINT or DOUBLE.
+    Privacy: the result is NULL or within [floor(lower / step + 1/2), floor(upper / step + 1/2)] for every row,
+    whatever the expression yields; this needs nothing of its type but BIGINT or DOUBLE.
     """
     type_ = nodes.as_number(number)
     if (
@@ -144,7 +147,10 @@ def _divides_safely(number: Number, step: Fraction) -> bool:
 def _whole_steps(
     sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction
 ) -> exp.Expression | None:
-    """Steps of a BIGINT in integers only: clamped first, so that nothing after can overflow. None if 64 bits do not do."""
+    """Steps of a BIGINT in integers only: clamped first, so that nothing after can overflow.
+
+    None if 64 bits do not do.
+    """
     low, high = math.ceil(lower), math.floor(upper)
     if low > high or max(abs(low), abs(high)) >= LARGEST:
         return None
@@ -173,7 +179,8 @@ def _whole_steps(
 
 
 def key_index(key: Typed) -> exp.Expression:
-    """SQL by which rows are grouped: for a bounded Number with a step the multiple of it, so that floats meet as integers.
+    """SQL by which rows are grouped: for a bounded Number with a step the multiple of it, so that floats meet as
+    integers.
 
     Everything else is grouped by its own value.
     """

@@ -39,8 +39,9 @@ def size_of(typed: Typed) -> int | None:
 def finite(typed: Typed) -> Finite:
     """The values of an expression of which there are at most MOST_VALUES.
 
-    A text enters the engine as its place in the list of all values (one with a long list as itself, looked up in that list
-    before) and a number as its number of steps, so that nothing but public values can come back, whatever the data hold.
+    A text enters the engine as its place in the list of all values (one with a long list as itself, looked up in that
+    list before) and a number as its number of steps, so that nothing but public values can come back, whatever the
+    data hold.
     """
     values = tuple(domain(typed) or ())
     match typed.type:

@@ -40,7 +40,9 @@ ENGINE_TYPES: dict[type[Type], str] = {
 
 @dataclass(frozen=True)
 class Function:
-    """One allow-listed function: how many arguments it takes (`most` None: any number), and its rule from Typed to Typed."""
+    """One allow-listed function: how many arguments it takes (`most` None:
+    any number), and its rule from Typed to Typed.
+    """
 
     name: str
     least: int

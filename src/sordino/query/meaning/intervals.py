@@ -22,7 +22,9 @@ __all__ = ["absolute", "add", "clamp", "divide", "ends", "exponential", "floatin
 
 _NEAR_ZERO = Fraction(1, 2**40)
 _LARGEST_POWER = 1000
-"""Powers of two up to this exponent are told apart; larger results have no upper bound, smaller ones the lower bound 0."""
+"""Powers of two up to this exponent are told apart; larger results have no upper bound,
+smaller ones the lower bound 0.
+"""
 
 
 def ends(x: Number) -> tuple[Fraction, Fraction]:
@@ -59,7 +61,9 @@ def _common_step(numbers: Iterable[Number]) -> Fraction | None:
 
 
 def floating(x: Number) -> Number:
-    """The type of a result that is computed in floats: a step of a half, where it would else pass for a 64-bit integer."""
+    """The type of a result that is computed in floats: a step of a half,
+    where it would else pass for a 64-bit integer.
+    """
     return replace(x, step=Fraction(1, 2), values=None) if x.integral else x
 
 

@@ -57,7 +57,9 @@ def binary(
 def doubles(
     operator: str, left: exp.Expression, right: exp.Expression, *, safe: bool = False
 ) -> exp.Expression:
-    """Two DOUBLEs joined by + - * or /; `safe` where no result is too large for a double, or so small that it becomes 0."""
+    """Two DOUBLEs joined by + - * or /; `safe` where no result is too large for a double,
+    or so small that it becomes 0.
+    """
     if safe:
         return binary(_OPERATORS[operator], left, right)
     return exp.Paren(this=Doubles(this=left, expression=right, operator=operator))

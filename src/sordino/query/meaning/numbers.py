@@ -69,7 +69,9 @@ def _at_least_one(x: Typed) -> bool:
 
 
 def _exact_range(name: str, x: Typed, y: Typed) -> bool:
-    """Whether bounds show that + - * or / of two doubles is neither too large for one nor so small that it becomes 0."""
+    """Whether bounds show that + - * or / of two doubles is neither too large for
+    one nor so small that it becomes 0.
+    """
     most, other = (_size(nodes.as_number(one)) for one in (x, y))
     if most is None or other is None:
         return False
@@ -272,7 +274,9 @@ def _elementary(
     name: str, node: Callable[[exp.Expression], exp.Expression], rule: Callable[[Number], Number],
     domain: type[exp.Expression] | None = None,
 ) -> Callable[[Typed], Typed]:  # fmt: skip
-    """A function of one number in doubles, NULL where it has no finite value; `domain` compares x with zero beforehand."""
+    """A function of one number in doubles, NULL where it has no finite value;
+    `domain` compares x with zero beforehand.
+    """
 
     def apply(x: Typed) -> Typed:
         if is_null_constant(x):

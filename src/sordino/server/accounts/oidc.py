@@ -29,7 +29,10 @@ class _Begun:
 
 
 class Provider:
-    """One identity provider. `address` is its issuer; `redirect` is this server's /v1/oidc/callback, as registered there."""
+    """One identity provider.
+
+    `address` is its issuer; `redirect` is this server's /v1/oidc/callback, as registered there.
+    """
 
     def __init__(
         self, issuer: str, client_id: str, client_secret: str | None, redirect: str

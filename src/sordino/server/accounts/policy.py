@@ -1,7 +1,7 @@
 """What an owner lets people do beside the budget: caps for each question and each day, approval above a price, sharing.
 
-These are house rules about prices, and no promise of privacy rests on them: the ledger's budgets are that. A price is the
-epsilon that an answer alone satisfies, as previews show it.
+These are house rules about prices, and no promise of privacy rests on them: the ledger's budgets are that. A price is
+the epsilon that an answer alone satisfies, as previews show it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Tokens of 256 bits, of which only a SHA-256 is kept; passwords by Argon2id, few at a time and slower after wrong ones."""
+"""Tokens of 256 bits, of which only a SHA-256 is kept; passwords by Argon2id,
+few at a time and slower after wrong ones.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,9 @@ def _place(name: str, address: str) -> str:
 class Passwords:
     """Argon2id with its library's defaults of RFC 9106; at most two hashes at once.
 
-    After five wrong tries in a row for a name from one address the next has to wait: a second, then two, four, at most a
-    minute. Others who know the name and try from elsewhere lock nobody out. A hash takes 64 MiB and a fifth of a second, so
-    that all together try at most ten a second. Unknown names cost the same time, and wait as long.
+    After five wrong tries in a row for a name from one address the next has to wait: a second, then two, four, at most
+    a minute. Others who know the name and try from elsewhere lock nobody out. A hash takes 64 MiB and a fifth of a
+    second, so that all together try at most ten a second. Unknown names cost the same time, and wait as long.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

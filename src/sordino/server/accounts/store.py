@@ -1,7 +1,8 @@
 """The SQLite file of the web process: people, tokens, rules of owners, and the questions that were asked through it.
 
-It holds no data and no ledger: if it is lost, budgets and answers are not. Two connections share it. What changes rights is
-on disk when a call returns; questions survive a crash of the process, and after a loss of power the ledger still knows them.
+It holds no data and no ledger: if it is lost, budgets and answers are not. Two connections share it. What changes
+rights is on disk when a call returns; questions survive a crash of the process, and after a loss of power the ledger
+still knows them.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ _SECRETS = "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) ST
 
 @dataclass(frozen=True)
 class Question:
-    """One question as the web process knows it. `same` is what two questions share that have one answer; `source` is the id
-    of the question whose stored answer was given, where nothing was asked anew.
+    """One question as the web process knows it. `same` is what two questions share that have one answer; `source` is
+    the id of the question whose stored answer was given, where nothing was asked anew.
     """
 
     id: str
@@ -541,7 +542,8 @@ class Store:
             facts = _stored(question)
             names, marks = ", ".join(facts), ", ".join("?" * len(facts))
             connection.execute(
-                f"INSERT INTO questions ({names}) VALUES ({marks})", tuple(facts.values())
+                f"INSERT INTO questions ({names}) VALUES ({marks})",
+                tuple(facts.values()),  # noqa: S608
             )
         return question
 

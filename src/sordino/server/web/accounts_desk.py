@@ -101,9 +101,11 @@ class AccountsDesk:
         datasets: frozenset[str],
         days: float,
     ) -> tuple[str, Token]:
-        """A token, for oneself, or for another as one who keeps accounts. It allows no more than the one it is made with.
+        """A token, for oneself, or for another as one who keeps accounts. It allows no more than the one it is made
+        with.
 
-        Made with a bearer token it also ends with that at the latest; what somebody makes on the pages lasts as it says.
+        Made with a bearer token it also ends with that at the latest; what somebody makes on the pages lasts as it
+        says.
         """
         target = self._store.person(person or who.name)
         if (

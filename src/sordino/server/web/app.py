@@ -1,4 +1,6 @@
-"""The web application, built from the table of rights: a route without a line in it, or a line without a route, is a bug."""
+"""The web application, built from the table of rights: a route without a line in it,
+or a line without a route, is a bug.
+"""
 
 from __future__ import annotations
 

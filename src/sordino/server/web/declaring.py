@@ -66,7 +66,10 @@ class DraftColumn:
 
 @dataclass(frozen=True)
 class Draft:
-    """A table as it was filled in, and the budget of its dataset. `rows` and `price` are guesses, and are not written."""
+    """A table as it was filled in, and the budget of its dataset.
+
+    `rows` and `price` are guesses, and are not written.
+    """
 
     table: str
     source: str
@@ -120,7 +123,9 @@ class Draft:
 
 @dataclass(frozen=True)
 class Effect:
-    """What an answer would be like: the question, how far off it may be (None: it depends), and what a choice changes."""
+    """What an answer would be like: the question, how far off it may be (None:
+    it depends), and what a choice changes.
+    """
 
     question: str
     error: float | None
@@ -155,7 +160,9 @@ def draft_of_columns(table: str, source: str, text: str) -> Draft:
 
 
 def draft_of_form(fields: Mapping[str, str]) -> Draft:
-    """The draft that a form holds: column number i in the fields name-i, kind-i, keep-i, min-i, max-i, step-i, values-i."""
+    """The draft that a form holds: column number i in the fields name-i,
+    kind-i, keep-i, min-i, max-i, step-i, values-i.
+    """
     columns: list[DraftColumn] = []
     while (name := fields.get(f"name-{len(columns)}")) is not None and len(columns) < MOST_COLUMNS:
         i = len(columns)
@@ -256,7 +263,9 @@ def _quoted(text: str) -> str:
 
 
 def with_first_unit(draft: Draft) -> Draft:
-    """The draft with a unit to begin with: a column whose name says that it names somebody, and that nobody asks about."""
+    """The draft with a unit to begin with: a column whose name says that it names somebody,
+    and that nobody asks about.
+    """
     names = [column.name for column in draft.columns]
     likely = [
         name

@@ -1,8 +1,8 @@
 """What people can do with the datasets of a server: one place for all doors, HTTP, pages and agents.
 
-A question is kept before anything else happens, asked once, and its outcome is shown at the tick that came with it, never
-before. Nothing that is shown earlier depends on data: prices come from the declaration, and budgets change with charges,
-which are made before data are read.
+A question is kept before anything else happens, asked once, and its outcome is shown at the tick that came with it,
+never before. Nothing that is shown earlier depends on data: prices come from the declaration, and budgets change with
+charges, which are made before data are read.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Desk:
         self._events: dict[str, asyncio.Event] = {}
 
     def start(self) -> None:
-        """Take up what was accepted before a restart: the same request ids are asked, so that nothing is charged twice."""
+        """Take up what was accepted before a restart: the same request ids are asked,
+        so that nothing is charged twice.
+        """
         for link in self.links.values():
             if (
                 begin := getattr(link, "start", None)
@@ -274,9 +276,9 @@ class Desk:
     ) -> Question:
         """Accept a question: it is kept, and asked. The same key stands for the same question, which is asked once.
 
-        If it was answered before, to somebody who may share it, the stored answer is given and nothing is charged, unless
-        `fresh`; if the same person's same question is still on its way, that one is meant.
-        Above the owner's price it waits for approval. All refusals here come before any charge.
+        If it was answered before, to somebody who may share it, the stored answer is given and nothing is charged,
+        unless `fresh`; if the same person's same question is still on its way, that one is meant. Above the owner's
+        price it waits for approval. All refusals here come before any charge.
         """
         facts = self.link(who, dataset).facts()
         if key is not None:
@@ -468,8 +470,9 @@ class Desk:
     async def shown_answer(
         self, who: Principal, question: Question, draw: Callable[[Answer], T]
     ) -> tuple[T, list[Question]]:
-        """An answer of one's own as it is best shown: combined with all that were paid for the same question of the same
-        data; and those questions, the dearest last. `draw` makes of it what is shown, for large answers in another process.
+        """An answer of one's own as it is best shown: combined with all that were paid for the same question of the
+        same data; and those questions, the dearest last. `draw` makes of it what is shown, for large answers in
+        another process.
         """
         if question.body is None:
             raise Refused(404, "not-found", f"this question has no answer: it is {question.status}")
@@ -516,7 +519,8 @@ class Desk:
     def _answers_to_same(self, facts: Facts, question: Question) -> list[Question]:
         """What the asker paid for the same question of the same data, at whatever prices, the dearest last.
 
-        Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
+        Two releases have independent noise. An answer that was given again is the same release, and does not count
+        twice.
         """
         text, edition = (
             str((question.receipt or {}).get("question")),
@@ -625,7 +629,10 @@ class Desk:
     async def receipts(
         self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool
     ) -> list[JSON]:
-        """Charges, oldest first: one's own, or of everybody. What became of a charge is told after its tick, not before."""
+        """Charges, oldest first: one's own, or of everybody.
+
+        What became of a charge is told after its tick, not before.
+        """
         link = self.link(who, dataset)
         found = await link.payments(None if everybody else who.name, after, limit)
         return [self._told(dataset, dict(one)) for one in found]
@@ -703,8 +710,8 @@ def _digest(*parts: str) -> str:
 
 
 def _quantity(question: Question) -> tuple[str, ...]:
-    """What an offer says but for its price, and whether the noise is Gaussian: another bound, or bounds that suit another
-    noise, make another number, and numbers are mixed only with their like.
+    """What an offer says but for its price, and whether the noise is Gaussian: another bound, or bounds that suit
+    another noise, make another number, and numbers are mixed only with their like.
     """
     price = {"epsilon", "error", "rows", "delta", "mechanism"}
     rest = [
@@ -741,7 +748,9 @@ def question_view(question: Question) -> dict[str, JSON]:
 
 
 def _uncharged(question: Question) -> bool:
-    """Whether it was refused for nothing, or nobody knows what became of it: then its key asks again, as in a session."""
+    """Whether it was refused for nothing, or nobody knows what became of it:
+    then its key asks again, as in a session.
+    """
     if question.status == "failed":
         return (question.problem or {}).get("code") == "ledger-unavailable"
     return question.status == "refused"

@@ -18,7 +18,9 @@ T = TypeVar("T")
 def drawn(
     bodies: Sequence[bytes], fixed: Collection[str], note: str, draw: Callable[[Answer], T]
 ) -> T:
-    """What `draw` makes of stored answers to one question, the dearest last; `fixed` are the numbers that can be mixed."""
+    """What `draw` makes of stored answers to one question, the dearest last;
+    `fixed` are the numbers that can be mixed.
+    """
     answers = [Answer.from_json(body.decode()) for body in bodies]
     widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
                for c in answer.estimates} for answer in answers]  # fmt: skip

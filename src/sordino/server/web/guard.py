@@ -1,8 +1,8 @@
 """What every request passes before and after its route, in one pure ASGI wrapper.
 
-Before: who sends it, a limit on its body and on the time that it takes. After: fixed headers, and a body whose length says
-no more than how many 4 KiB it fills. Whatever fails inside becomes one fixed sentence. One line for each request goes to
-the security log: who, which route, which outcome; never a question, an answer or a literal.
+Before: who sends it, a limit on its body and on the time that it takes. After: fixed headers, and a body whose length
+says no more than how many 4 KiB it fills. Whatever fails inside becomes one fixed sentence. One line for each request
+goes to the security log: who, which route, which outcome; never a question, an answer or a literal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def page_policy(nonce: str) -> bytes:
-    """What a page may load and run: this server's own files. No text becomes a script (Trusted Types, without policies).
+    """What a page may load and run: this server's own files. No text becomes a script (Trusted Types, without
+    policies).
 
     The editor writes its styles by a script: sheets carry the nonce, and style attributes are allowed.
     """

@@ -86,7 +86,10 @@ def answer_view(body: bytes, *, free: bool) -> dict[str, JSON]:
 
 
 class McpEndpoint:
-    """The ASGI application at /mcp. What it needs is loaded at the first call, so that a restart does not wait for it."""
+    """The ASGI application at /mcp.
+
+    What it needs is loaded at the first call, so that a restart does not wait for it.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

@@ -1,7 +1,7 @@
 """Prices without data: plans made from the pushed facts of a dataset, as the engine process would make them.
 
-Everything here is a function of public facts, so that it may take the time it takes. It can run in processes of its own, so
-that a hostile question does not delay the ticks of others: arguments and results are plain values.
+Everything here is a function of public facts, so that it may take the time it takes. It can run in processes of its
+own, so that a hostile question does not delay the ticks of others: arguments and results are plain values.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _SUGGEST = {"epsilon", "columns", "keys", "query_epsilon"}
 
 @dataclass(frozen=True)
 class Priced:
-    """What a question would cost and be like, in plain values. `question` and `offer` are the same texts for whatever is
-    the same question at the same offer; `epsilon` is what the answer alone satisfies.
+    """What a question would cost and be like, in plain values. `question` and `offer` are the same texts for whatever
+    is the same question at the same offer; `epsilon` is what the answer alone satisfies.
     """
 
     question: str
@@ -191,8 +191,8 @@ def known_beforehand(
 ) -> frozenset[str]:
     """The outputs of a question whose precision follows from its price alone, whatever the data are.
 
-    None where bounds are found in the data, or rows are chosen by their noisy numbers: those that are shown again and again
-    are the ones whose noise was large.
+    None where bounds are found in the data, or rows are chosen by their noisy numbers: those that are shown again and
+    again are the ones whose noise was large.
     """
     rest = {
         name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")
@@ -416,7 +416,9 @@ class Planner:
     async def known_beforehand(
         self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]
     ) -> frozenset[str]:
-        """The outputs whose precision follows from the price alone: as if nothing had been spent, which does not matter."""
+        """The outputs whose precision follows from the price alone:
+        as if nothing had been spent, which does not matter.
+        """
         data, whole = self._known(name, facts)[1], facts.meters[None]
         unspent = TwoMeterFilter(whole.budget, whole.reserved_delta)
         return await self._workers.run(

@@ -73,7 +73,9 @@ class WebSettings:
         return self.folder / "web.sqlite3"
 
     names: tuple[str, ...] = ()
-    """The names by which people reach it, beside `localhost` and numeric addresses; a server of one's own has just one."""
+    """The names by which people reach it, beside `localhost` and numeric addresses;
+    a server of one's own has just one.
+    """
 
     @property
     def hosts(self) -> HostCheck:

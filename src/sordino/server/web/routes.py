@@ -126,7 +126,10 @@ class Routes:
         return reply({"points": points})
 
     async def sketch(self, request: Request, dataset: DatasetName, body: SketchOf) -> Response:
-        """What an answer would look like: the question over made-up rows, with next to no noise. Free, and about nobody."""
+        """What an answer would look like: the question over made-up rows, with next to no noise.
+
+        Free, and about nobody.
+        """
         return reply(await self._desk.sketch(_who(request), dataset, body.question))
 
     async def budget(self, request: Request, dataset: DatasetName) -> Response:
@@ -343,7 +346,10 @@ class Routes:
         return reply({"tokens": [_token(each) for each in self._accounts.tokens(_who(request))]})
 
     async def add_token(self, request: Request, body: NewToken) -> Response:
-        """Make a token; it is shown here and never again. It allows no more, and no longer, than the one it is made with."""
+        """Make a token; it is shown here and never again.
+
+        It allows no more, and no longer, than the one it is made with.
+        """
         text, token = await self._accounts.add_token(
             _who(request), body.person, body.label, body.scopes, _datasets(body.datasets), body.days
         )

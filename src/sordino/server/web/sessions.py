@@ -1,7 +1,8 @@
 """Logging in to the API and to the pages, and what the pages' forms carry so that no other site can send them.
 
 A session of the pages is a token in a `__Host-` cookie. A browser sends a cookie by itself, so that it alone changes
-nothing: whatever changes something also carries a key that only our own pages know, and comes from this server's origin.
+nothing: whatever changes something also carries a key that only our own pages know, and comes from this server's
+origin.
 """
 
 from __future__ import annotations

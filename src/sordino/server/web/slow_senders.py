@@ -1,7 +1,8 @@
 """An HTTP protocol for uvicorn that drops whoever takes too long to send a request.
 
-Uvicorn itself waits without end for the rest of a head or a body, so that a few hundred idle connections would use up its
-file descriptors. Here a request that began must be whole within `DEADLINE` seconds; between requests its own limit holds.
+Uvicorn itself waits without end for the rest of a head or a body, so that a few hundred idle connections would use up
+its file descriptors. Here a request that began must be whole within `DEADLINE` seconds; between requests its own limit
+holds.
 """
 
 from __future__ import annotations

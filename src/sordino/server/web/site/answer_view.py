@@ -23,7 +23,10 @@ _MOST = 1000
 
 @dataclass(frozen=True)
 class AnswerView:
-    """What pages show of an answer. `chart` is read by chart.js; `rows` are the first, as texts, spreads and numbers."""
+    """What pages show of an answer.
+
+    `chart` is read by chart.js; `rows` are the first, as texts, spreads and numbers.
+    """
 
     names: tuple[str, ...]
     numeric: tuple[bool, ...]

@@ -1,4 +1,6 @@
-"""The auditor's pages: who asked what at which price, the signed state of the log, and checks of what people kept of it."""
+"""The auditor's pages: who asked what at which price, the signed state of the log,
+and checks of what people kept of it.
+"""
 
 from __future__ import annotations
 

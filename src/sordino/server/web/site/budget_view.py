@@ -41,7 +41,10 @@ class BudgetView:
 
 
 def budget_view(desk: Desk, who: Principal, dataset: str) -> BudgetView | None:
-    """The budget of somebody who asks; None if they have none. What they asked is shown to a token that reads answers."""
+    """The budget of somebody who asks; None if they have none.
+
+    What they asked is shown to a token that reads answers.
+    """
     facts = desk.link(who, dataset).facts()
     try:
         meter = facts.meter(who.name)

@@ -1,4 +1,5 @@
-"""The door of all pages: looks at who sends a request and whether its form is ours, lets the page answer, and renders it.
+"""The door of all pages: looks at who sends a request and whether its form is ours, lets the page answer, and renders
+it.
 
 Refusals become a page, too, for whoever reads pages; a program gets them as problems.
 """

@@ -1,7 +1,8 @@
-"""Stylesheet and scripts, read once. Their address holds a hash of all of them, so that a browser may keep them for good.
+"""Stylesheet and scripts, read once. Their address holds a hash of all of them, so that a browser may keep them for
+good.
 
-Modules import each other by relative addresses, which therefore stay within one version. Nothing here is secret, so that it
-may be compressed.
+Modules import each other by relative addresses, which therefore stay within one version. Nothing here is secret, so
+that it may be compressed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The workbench: a question, what its answer would be like at which price, and asking it.
 
-Without scripts it is a form with two buttons. Scripts add the editor, the builder, the slider and the pictures; they call
-the routes that programs call, and what they can do is what the form can do.
+Without scripts it is a form with two buttons. Scripts add the editor, the builder, the slider and the pictures; they
+call the routes that programs call, and what they can do is what the form can do.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ async def ask(visit: Visit) -> Shown | Response:
 
 
 async def study(visit: Visit) -> Response:
-    """What scripts look up while somebody writes: prices, a sketch, one price. A refusal is an answer as any other here."""
+    """What scripts look up while somebody writes: prices, a sketch, one price.
+
+    A refusal is an answer as any other here.
+    """
     who, dataset, sql = visit.who, visit.part("dataset"), visit.field("sql").replace("\r\n", "\n")
     visit.desk.link(who, dataset)
     found: JSON

@@ -364,8 +364,8 @@ def _many(chosen: Chosen) -> Drawing:
 
 @lru_cache(256)
 def _growth(each: Fraction, delta: Fraction) -> dict[str, tuple[float, ...]]:
-    """By the number of answers: the sum, the theorem of advanced composition, the exact total, and Gaussian noise that is
-    as large as the Laplace noise.
+    """By the number of answers: the sum, the theorem of advanced composition, the exact total, and Gaussian noise that
+    is as large as the Laplace noise.
     """
     loss = LaplaceLoss(each)
     return {
