@@ -191,9 +191,8 @@ def random_world(rng: random.Random) -> World:
     if len(tables) < 4 and rng.random() < 0.6:
         wards = replace(_cells(rng), columns=_WARD_COLUMNS)
         tables.append(Declared("wards", "public", wards))
-    if (
-        rng.random() < 0.15 and shape != "owned"
-    ):  # the person's column may be declared like any other
+    # the person's column may be declared like any other
+    if rng.random() < 0.15 and shape != "owned":
         tables[0] = replace(
             tables[0],
             cells=_with_column(tables[0].cells, "id", {"type": "int", "min": -5, "max": 8}),

@@ -548,9 +548,8 @@ class Session:
         each of which is read once, if that succeeds.
         """
         found: dict[str, Table] = {}
-        if (
-            self._process == self._opened._process == os.getpid()
-        ):  # else there is no engine, and nothing is answered
+        # else there is no engine, and nothing is answered
+        if self._process == self._opened._process == os.getpid():
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
                     read = partial(completed, table, self._engine.run)

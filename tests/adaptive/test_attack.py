@@ -143,9 +143,8 @@ def test_the_noise_of_the_oracles_answers_is_its_own_centred_and_independent() -
             oracle, told, _ = _asked(points, size)
             found.append((np.array(told[:-1]) - exact) / float(oracle.mechanism.scale))
     noise, count = np.concatenate(found), 2 * (2**size - 1)
-    assert (
-        np.abs(exact - 0.5).max() + 6 * float(oracle.mechanism.scale) < 0.5
-    )  # no answer is clamped
+    # no answer is clamped
+    assert np.abs(exact - 0.5).max() + 6 * float(oracle.mechanism.scale) < 0.5
     assert abs(noise.mean()) < 5 / math.sqrt(count)
     assert abs(noise.std() - 1) < 5 / math.sqrt(2 * count)
     assert abs((noise[1:] * noise[:-1]).mean()) < 5 / math.sqrt(count)

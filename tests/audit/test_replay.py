@@ -556,9 +556,8 @@ def test_a_session_that_spends_more_than_claimed() -> None:
     )
     one = replay(ask, TABLE, TABLE.slice(0, 38), epsilon=1, neighbors="unchecked", tapes=1)
     assert one.verdict is Verdict.VIOLATED
-    assert (
-        "the calls cost epsilon 1.8" in one.witness
-    )  # nobody of them is beyond the bounds, which took a tenth
+    # nobody of them is beyond the bounds, which took a tenth
+    assert "the calls cost epsilon 1.8" in one.witness
 
 
 def test_a_question_made_from_data_is_found() -> None:

@@ -645,9 +645,8 @@ class TestWhatASecondReviewFound:
         for path in folder.iterdir():
             if path.suffix in (".csv", ".parquet"):
                 path.unlink()
-        assert (
-            run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 2
-        )  # it could not be asked now
+        # it could not be asked now
+        assert run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 2
         assert run("budget", "visits.toml").exit_code == 0
         assert run("budget", "allot", "visits.toml", "ana", "--epsilon", "0.1").exit_code == 0
         after = Witness().recall(str((folder / "visits.ledger").resolve()))

@@ -143,9 +143,8 @@ def test_randomized_response_designs_a_survey() -> None:
     told = 100 * 1.959963984540054 / 2 / math.sqrt(1000)
     assert above(entry(text, "95 % error in the population").removesuffix(" %"), 2 * told)
     assert above(entry(text, "the same if everybody told the truth").removesuffix(" %"), told)
-    assert (
-        entry(text, "as good as this many true answers") == "250"
-    )  # the variance is four times as large
+    # the variance is four times as large
+    assert entry(text, "as good as this many true answers") == "250"
     assert "e^epsilon = 3." in " ".join(text.split())
     assert "is another one with probability 1/4" in " ".join(text.split())
     check_views(text, coin.loss(), ("1e-09", "1e-06", "0.001"))

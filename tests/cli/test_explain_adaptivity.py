@@ -58,9 +58,8 @@ def test_bars_are_the_accuracies_above_one_half() -> None:
     text = explained("--rows", "2e3", columns=120)
     plain, guarded = text.partition("The same through so.Holdout")[::2]
     assert re.findall(r"(\d+) features?, holdout", plain) == ["1", "3", "25"]
-    assert (
-        len(re.findall(r"features?, holdout", guarded)) == 5
-    )  # the first, the last, and some between
+    # the first, the last, and some between
+    assert len(re.findall(r"features?, holdout", guarded)) == 5
     assert re.search(r"^ *25 features, holdout .* 60\.0 %$", plain, re.MULTILINE)
     bars = {
         line.split(",")[0].strip(): solid(line) for line in plain.split("\n") if ", holdout" in line

@@ -60,9 +60,8 @@ def refusal(call: Callable[[], object]) -> LedgerError:
         call()
     error = caught.value
     assert error.__cause__ is None
-    assert (
-        error.__suppress_context__ or error.__context__ is None
-    )  # no words of SQLite or of the system
+    # no words of SQLite or of the system
+    assert error.__suppress_context__ or error.__context__ is None
     for part in (error.rule, error.hint):
         assert part
         assert not re.search(

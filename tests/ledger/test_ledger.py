@@ -40,9 +40,8 @@ def test_sums_stay_short_whatever_denominators_are_chosen(tmp_path: Path) -> Non
             )  # no two have a common factor worth naming
             pay(ledger, f"r{i}", amount)
             total += amount
-        assert (
-            total <= spent(ledger) < total + Fraction(1, 10**60)
-        )  # rounded up, by next to nothing
+        # rounded up, by next to nothing
+        assert total <= spent(ledger) < total + Fraction(1, 10**60)
         assert spent(ledger).denominator.bit_length() < 400
         assert ledger.verify()
 

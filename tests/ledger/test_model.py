@@ -154,9 +154,8 @@ class Histories(RuleBasedStateMachine):
         found, paid = outcome(
             lambda: self.handle(h).stored(Request(name[0], question, "", analyst))
         )
-        if (
-            other == "analyst" and (name[0], analyst) not in self.model.asked
-        ):  # an id of somebody else is free
+        # an id of somebody else is free
+        if other == "analyst" and (name[0], analyst) not in self.model.asked:
             assert (found, paid) == ("ok", None)
         elif other != "analyst":
             assert found == ("ok" if known.status == "answered" and not other else "RequestRefused")

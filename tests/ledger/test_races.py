@@ -126,9 +126,8 @@ def test_who_is_stopped_while_writing_stops_the_others_until_it_goes_on(
     assert Fraction(found["spent"]) == Fraction(sum(granted), 100) + (
         Fraction(1, 4) if found["ended"] == 0 else 0
     )
-    if (
-        store == "sqlite"
-    ):  # PostgreSQL ends a writer that stands still for long, and lets the others go on
+    # PostgreSQL ends a writer that stands still for long, and lets the others go on
+    if store == "sqlite":
         assert (granted[0], found["ended"]) == (0, 0)
 
 

@@ -274,9 +274,8 @@ def test_affine_sets_are_a_design(points: int) -> None:
 def test_sums_over_windows_are_right_for_every_size(categories: int) -> None:
     points = least_order(categories)
     reports = np.random.default_rng(categories).integers(points, points**2, 500)
-    reports = (
-        reports[reports // points != points - 1] if points > 2 else reports
-    )  # a multiplier that nobody drew
+    # a multiplier that nobody drew
+    reports = reports[reports // points != points - 1] if points > 2 else reports
     cells = np.bincount(reports, minlength=points**2)
     for size in range(1, points):
         protocol = local.AffineSubset(3, categories, size=size)

@@ -159,10 +159,11 @@ def test_known_mistakes_are_caught_by_the_same_checks(wrong: Variant) -> None:
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_the_object_has_that_law_and_no_other(most: int) -> None:
+    # by the exact laws, of seven tried the best at telling these variants apart
     values, runs = (
         (-5, -5, 5, 5),
         2500,
-    )  # by the exact laws, of seven tried the best at telling these variants apart
+    )
     variant = right(1.5, most)
     outcomes = [a for a in product((False, True), repeat=4) if variant.probability(values, a) > 0]
     counts = dict.fromkeys(outcomes, 0)

@@ -218,9 +218,8 @@ def test_laplace_scale_is_never_below_sensitivity_over_epsilon(count: int) -> No
             assert scale <= ratio * (1 + Fraction(1, 10**15))
         if math.isfinite(sensitivity / epsilon):
             below_in_floats += Fraction(sensitivity / epsilon) < ratio
-    assert (
-        below_in_floats > count / 10
-    )  # a plain float division would have been too small that often
+    # a plain float division would have been too small that often
+    assert below_in_floats > count / 10
 
 
 def test_decimal_readings_are_covered_too() -> None:

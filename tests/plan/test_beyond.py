@@ -250,9 +250,8 @@ def test_the_words_hold() -> None:
             assert found is not None, note
             n, off, low, high = (int(text.replace(",", "")) for text in found.groups())
             wrong += not (abs(n - persons) <= off and low - 1 <= share <= high + 1)
-    assert (
-        wrong <= 12
-    )  # two intervals of 95 % each; more than 12 of 60 has a probability below 1 in 100
+    # two intervals of 95 % each; more than 12 of 60 has a probability below 1 in 100
+    assert wrong <= 12
 
 
 def test_where_nobody_is_beyond_it_says_so() -> None:

@@ -224,9 +224,8 @@ def _try(
     home: House, operation: Any, mode: Any, who: str, examples: int, failed: list[str], tried: Counter[str]
 ) -> None:  # fmt: skip
     name = operation.definition.raw["operationId"]
-    most = (
-        min(examples, 4) if name in ("login", "set_password") else examples
-    )  # each of these takes a fifth of a second
+    # each of these takes a fifth of a second
+    most = min(examples, 4) if name in ("login", "set_password") else examples
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @hypothesis.settings(

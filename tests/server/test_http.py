@@ -60,9 +60,8 @@ def test_owners_see_prices_beside_the_whole_budget(home: House) -> None:
         for who in ("owner", "auditor", "analyst")
     }
     assert fits["owner"] == fits["auditor"] > fits["analyst"] == 2
-    assert (
-        home.post("other", f"{D}/preview", body).status_code == 422
-    )  # there are sub-budgets, and none for them
+    # there are sub-budgets, and none for them
+    assert home.post("other", f"{D}/preview", body).status_code == 422
 
 
 def test_a_curve_falls_with_the_price(home: House) -> None:

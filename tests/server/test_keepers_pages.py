@@ -105,9 +105,8 @@ def test_an_agent_is_connected_with_limits_or_not_at_all(home: House) -> None:
         assert form(home, "owner", "/agents", **fields).status_code == 422
         assert home.store.person("r2") is None
     fields = {"dataset": "visits", "epsilon": "1", "per_question": "0.1", "rest": "on"}
-    assert (
-        form(home, "owner", "/agents", name="other", **fields).status_code == 422
-    )  # an analyst becomes no agent
+    # an analyst becomes no agent
+    assert form(home, "owner", "/agents", name="other", **fields).status_code == 422
     assert "sordino_" in form(home, "owner", "/agents", name="r2", **fields).text
     made = [token for token in home.store.tokens("r2") if token.label == "agent"]
     assert [(set(token.scopes), set(token.datasets)) for token in made] == [

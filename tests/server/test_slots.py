@@ -99,9 +99,8 @@ def test_work_of_any_length_within_a_slot_is_told_at_the_same_tick(bench: Bench)
         assert reply.status == "answered"
         began = int((bench.ticks[before] - bench.slots.clock.origin) / T + 1e-6)
         time.sleep(2 * T)
-        if (
-            bench.slots.overruns.ever == overran
-        ):  # on a machine that is busy otherwise even this may overrun
+        # on a machine that is busy otherwise even this may overrun
+        if bench.slots.overruns.ever == overran:
             assert grid(reply, bench) == began + 2
 
 
@@ -168,9 +167,8 @@ def test_facts_are_told_at_ticks_only(bench: Bench) -> None:
     bench.ask(*(ask(f"r{i}") for i in range(4)))
     for tick in bench.ticks:
         place = (tick - bench.slots.clock.origin) / T
-        assert (
-            place - int(place + 0.01) < 0.35
-        )  # late by what the machine is busy with, never early
+        # late by what the machine is busy with, never early
+        assert place - int(place + 0.01) < 0.35
     assert len(bench.ticks) >= 4
 
 

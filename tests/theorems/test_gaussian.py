@@ -97,9 +97,8 @@ def test_loss_is_normal_with_mean_half_its_variance(move: str, scale: str) -> No
             value = mu * mu / 2 + z * mu
             edge = (f * f - 2 * sigma**2 * value) / (2 * f)  # the y where the loss is `value`
             assert loss_at(edge, f, sigma**2) == value
-            ends = (
-                [edge, 60 * sigma] if f > 0 else [-60 * sigma, edge]
-            )  # where it is at most `value`
+            # where it is at most `value`
+            ends = [edge, 60 * sigma] if f > 0 else [-60 * sigma, edge]
             chance = integral(
                 lambda y: normal_density(y, acb(ball(sigma))), [ball(x) for x in ends]
             )
@@ -169,9 +168,8 @@ def test_factor_is_below_one_on_the_whole_range() -> None:
             e = ball(epsilon)
             assert not (e / 2 - e * e / (16 * log_two_over(delta))).exp() > left
             assert not (2 * arb.pi()).sqrt() * threshold(epsilon, delta) < right
-        assert (
-            threshold(Fraction(6), Fraction(1, 2)) < 0
-        )  # beyond the range the argument ends before the claim does
+        # beyond the range the argument ends before the claim does
+        assert threshold(Fraction(6), Fraction(1, 2)) < 0
 
 
 @pytest.mark.parametrize("delta", DELTAS, ids=lambda d: f"{float(d):g}")

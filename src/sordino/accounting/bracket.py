@@ -396,9 +396,8 @@ def _delta(window: Window, epsilon: float, side: int) -> float:
     inside = float(
         (masses * np.exp(np.minimum(_MOST_EXPONENT, scale - window.tilt * y)) * -np.expm1(-y)).sum()
     )
-    if (
-        side > 0
-    ):  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
+    # what lies beyond the window counts; what lies before it only for an epsilon that does, too
+    if side > 0:
         stray = window.above + (window.below if epsilon < window.values[0] else 0.0)
     else:  # what was folded in does not
         stray = -(window.above + window.below)

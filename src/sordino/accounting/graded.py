@@ -206,9 +206,8 @@ def _crowd(masses: Floats, losses: Floats, widths: Floats, view: View, moved: fl
     crowd *= math.sqrt(crowd.sum() * view.uses / moved)
     least = np.maximum(widths / math.sqrt(moved), _LEAST_CROWD)
     crowd = np.where(chances * view.uses > _MATTERS, np.maximum(crowd, least), crowd)
-    top = (
-        int(np.argmax(chances)) if math.isinf(view.above) else 0
-    )  # what moves up must not outweigh all by its tilt
+    # what moves up must not outweigh all by its tilt
+    top = int(np.argmax(chances)) if math.isinf(view.above) else 0
     crowd[top:] = np.maximum(crowd[top:], widths[top:] * (view.tilt + 1))
     return np.asarray(crowd)
 

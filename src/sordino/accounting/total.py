@@ -214,9 +214,8 @@ class Total(Loss):
             else found.lower
         )
         upper = min(found.upper, self.maximum())
-        if (
-            self._idealized
-        ):  # concentration knows that no release is as bad as the pair that bounds all
+        # concentration knows that no release is as bad as the pair that bounds all
+        if self._idealized:
             by_moments = rdp if self._quick_renyi else zcdp
             upper = min(upper, by_moments(self.parts, read.lower))
         return Bracket(min(lower, upper), upper)

@@ -151,9 +151,8 @@ def _sampling(
     )
     level = (1 - confidence) / 4
     told = f"examples took part in {four_digits(float(counts.mean()))} of {steps} steps, where rate {rate:g} was claimed"
-    if (
-        ndtr(-abs(mean)) < level / 4
-    ):  # a normal law in place of a binomial: hence a quarter of the level
+    # a normal law in place of a binomial: hence a quarter of the level
+    if ndtr(-abs(mean)) < level / 4:
         return f"THE SAMPLER IS ANOTHER: {told}."
     if chdtr(len(counts), spread) < level / 4 or chdtrc(len(counts), spread) < level / 4:
         ratio = four_digits(spread / len(counts))

@@ -45,9 +45,8 @@ def _from_file(path: Path, target: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InvalidInput(repr(target), "it is not a Python file", _HINT)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = (
-        module  # as for every other module: classes look there for what they belong to
-    )
+    # as for every other module: classes look there for what they belong to
+    sys.modules[name] = module
     _reach(path.parent)
     try:
         spec.loader.exec_module(module)

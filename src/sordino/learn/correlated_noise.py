@@ -22,10 +22,11 @@ from sordino.privacy.exact import four_digits
 __all__ = ["CorrelatedNoise", "Shifted", "column"]
 
 _BITS = 12
+# clipping norms of noise, so that nothing leaves int64
 _SMALLEST, _LARGEST = (
     Fraction(1, 32),
     Fraction(2**11),
-)  # clipping norms of noise, so that nothing leaves int64
+)
 
 
 def column(bands: int) -> list[int]:

@@ -25,9 +25,8 @@ _FEW_CHANNELS = 16
 _PROGRAMS = 1056
 _FEWEST_UNITS = 8
 _MOST_UNITS = 2**10  # of 2^20 steps each: their sums fit into int32
-_HALF_BITS = (
-    15  # a unit's rows in half precision have at most this norm, so that no entry overflows
-)
+# a unit's rows in half precision have at most this norm, so that no entry overflows
+_HALF_BITS = 15
 _LARGEST_SHIFT = 120
 _LARGEST_FACTOR = 2.0**100
 _WIDTH = 1024
@@ -87,10 +86,11 @@ if triton is not None:
             c = q % C
             c_inside = q < width
             i, j = (q // C) // KW, (q // C) % KW
+        # not below zero: by so many strides too far
         up, left = (
             i * DY + (PY * SY - PY),
             j * DX + (PX * SX - PX),
-        )  # not below zero: by so many strides too far
+        )
         start = c * (HIGH * WIDE) + ((up % SY) * SX + left % SX) * part
         up, left = up // SY - PY, left // SX - PX
         steps = examples * blocks

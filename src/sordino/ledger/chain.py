@@ -105,9 +105,8 @@ class Entry:
             text = entry.text
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Broken(f"entry {row.sequence} is not an entry") from None
-        if (
-            text != row.text
-        ):  # two lines for one meaning would let a line change unseen by those who read its facts
+        # two lines for one meaning would let a line change unseen by those who read its facts
+        if text != row.text:
             raise Broken(f"entry {row.sequence} is not written in the canonical form")
         return entry
 

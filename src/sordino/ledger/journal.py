@@ -155,9 +155,8 @@ class Journal:
                 self._is_led = turn.leads = True
         try:
             while not all(wish.is_settled for wish in wishes):
-                if (
-                    turn.leads or owned
-                ):  # who has the lock already would wait in vain for one who waits for it
+                # who has the lock already would wait in vain for one who waits for it
+                if turn.leads or owned:
                     with lock:
                         self._write_together(waiting)
                 else:
@@ -287,9 +286,8 @@ class Journal:
             return payment
         for kept_as in (key, request_id):  # entries of an older Sordino are kept under the id alone
             number = self.store.find(kept_as)
-            if (
-                number is None or number > self.state.link.sequence
-            ):  # or another process was faster just now
+            # or another process was faster just now
+            if number is None or number > self.state.link.sequence:
                 continue
             with self.reading():
                 payment = self.state.payment_at(number)
@@ -310,9 +308,8 @@ class Journal:
     def _append(self, wishes: Sequence[Wish]) -> bool:
         """Append what the steps draft, each deciding over the state that the entries before it leave."""
         self.catch_up()
-        if (
-            next(iter(self.store.rows(self.state.link.sequence)), None) is not None
-        ):  # nobody else can be writing now
+        # nobody else can be writing now
+        if next(iter(self.store.rows(self.state.link.sequence)), None) is not None:
             raise self.damaged("there are entries beyond its end")
         for wish in wishes:
             wish.row = wish.failure = None

@@ -307,9 +307,8 @@ def _connect(at: Address) -> _Connection:
         connection = psycopg.connect("", autocommit=True, prepare_threshold=None, **at.parameters)
     except (psycopg.Error, OSError, UnicodeError) as error:
         said = str(error)
-    if (
-        connection is None
-    ):  # out of the handler, so that the refusal does not carry an error that may quote the address
+    # out of the handler, so that the refusal does not carry an error that may quote the address
+    if connection is None:
         raise _unreachable(at, said)
     try:
         fsync, pages, encoding, *_ = _ask(connection, at.shown, _timed(_FOR_SESSION)).fetchall()[0]
@@ -346,9 +345,8 @@ def _commit(connection: _Connection, place: str) -> None:
         done = False
     finally:
         connection.remove_notice_handler(note)
-    if (
-        not done or "WARNING" in severities
-    ):  # thus a server says that it no longer waits for its synchronous standby
+    # thus a server says that it no longer waits for its synchronous standby
+    if not done or "WARNING" in severities:
         connection.close()
         rule = "the server did not confirm the last entry, so whether it was kept is unknown"
         raise _unavailable(place, (rule, "Check the server, and open a new session"))

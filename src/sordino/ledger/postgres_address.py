@@ -35,9 +35,8 @@ class Address:
         """What an address says."""
         rest = text.partition("://")[2]
         user, at, after = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
-        if (
-            "@" in after or not text.isprintable()
-        ):  # else a part of a password would be taken for a host, and shown
+        # else a part of a password would be taken for a host, and shown
+        if "@" in after or not text.isprintable():
             raise _unclear(
                 "it has a sign where it means something else",
                 "Write @ as %40 and / as %2F in names and passwords",

@@ -162,9 +162,8 @@ def _flat(values: Any) -> npt.NDArray[Any]:
         array[:] = values
         whole = bool(values) and all(isinstance(x, int | np.integer) for x in values)
         numbers = np.array(values) if whole else array
-        return (
-            numbers if numbers.dtype.kind in "biu" else array
-        )  # signed beside unsigned ones become floats
+        # signed beside unsigned ones become floats
+        return numbers if numbers.dtype.kind in "biu" else array
     array = as_array(values)
     if array.ndim != 1:
         rule = "true answers come as one list or one-dimensional array"

@@ -180,9 +180,8 @@ def persons_needed(
         165785
     """
     persons = 10_000
-    while (
-        True
-    ):  # which protocol can be counted depends on the number; ask again at the number found
+    # which protocol can be counted depends on the number; ask again at the number found
+    while True:
         found = compared(epsilon, categories, persons)
         best = best_of([one for one in found if one.objection is None] or found).protocol
         needed = best.persons_needed(error, confidence, population=population)

@@ -317,9 +317,8 @@ class HeavyHitters:
         before = 0
         for i, (length, part) in enumerate(zip(self.levels.lengths, searching, strict=True)):
             step = length - before
-            if (
-                i == 0 and step > 8
-            ):  # the first level compares all prefixes: as many parents as patterns
+            # the first level compares all prefixes: as many parents as patterns
+            if i == 0 and step > 8:
                 parents, step = np.arange(2 ** (step - step // 2), dtype=np.uint64), step // 2
             counts = supports_of_prefixes(self.oracles[i], part, length, parents, step)
             kept = min(self.levels.kept if length < self.length else count, len(counts))

@@ -85,9 +85,8 @@ def best_levels(odds: Fraction, values: int, length: int, persons: int, most: in
     """The levels that find the smallest shares, among those that take some seconds."""
     options = []
     for count in range(1, min(length, _MOST_LEVELS) + 1):
-        kept = (
-            2 << (most - 1).bit_length()
-        )  # room for prefixes that are frequent by many rare values
+        # room for prefixes that are frequent by many rare values
+        kept = 2 << (most - 1).bit_length()
         while kept <= max(_MOST_KEPT, 4 * most):
             step = max(1, -(-(length - kept.bit_length() + 1) // count))
             first = length - (count - 1) * step

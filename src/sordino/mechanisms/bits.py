@@ -69,9 +69,8 @@ class SecureBits:
 
     def _fill(self, room: bytearray, count: int) -> None:
         size = 8 * count
-        if (
-            self._left < size or self._process != os.getpid()
-        ):  # the latter: a fork that bypassed Python's hooks
+        # the latter: a fork that bypassed Python's hooks
+        if self._left < size or self._process != os.getpid():
             self._rekey()
         self._left -= size
         self._stream.update_into(self._zeros[:size], room)

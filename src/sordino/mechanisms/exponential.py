@@ -79,9 +79,8 @@ class Wheel:
 def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
     """As int64, or as Python integers where one does not fit."""
     array = np.asarray(values)
-    if (
-        array.size and array.dtype.kind == "f"
-    ):  # lists that hold integers on both sides of 2^63 arrive as floats
+    # lists that hold integers on both sides of 2^63 arrive as floats
+    if array.size and array.dtype.kind == "f":
         array = np.array(values, object)
     if array.ndim != 1 or not array.size or (array.dtype.kind not in "iuO"):
         raise InvalidInput(

@@ -77,9 +77,8 @@ class Lattice:
     def _value(self, k: int) -> int | float:
         n, d = self.step.numerator, self.step.denominator
         try:
-            return (
-                k * n if d == 1 else (k * n) / d
-            )  # Python rounds the quotient of integers correctly
+            # Python rounds the quotient of integers correctly
+            return k * n if d == 1 else (k * n) / d
         except OverflowError:
             return math.inf if k > 0 else -math.inf
 
@@ -106,9 +105,8 @@ class Lattice:
             raise InvalidInput(show(value), f"{where} must be finite", hint)
         if isinstance(value, float) and abs(value) < self._plain:
             k = round(value * self.step.denominator / self.step.numerator)
-            if (
-                self._value(k) == value
-            ):  # 0.29 is the lattice point 29/100: no other float is nearer to it
+            # 0.29 is the lattice point 29/100: no other float is nearer to it
+            if self._value(k) == value:
                 return k
         exact = exact_binary(value) / self.step
         if rounding or exact.denominator == 1:

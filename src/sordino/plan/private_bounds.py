@@ -187,9 +187,8 @@ def _inside(searched: Searched, limits: Limits) -> Limits:
     upper = limits[1] if search.upper is None else min(limits[1], search.upper)
     if lower < upper:
         return lower, upper
-    if (
-        search.upper is not None
-    ):  # what was tried lies beyond what is known: as near to it as can be
+    # what was tried lies beyond what is known: as near to it as can be
+    if search.upper is not None:
         return (
             search.upper - 1 if search.lower is None else min(search.lower, search.upper - 1)
         ), search.upper

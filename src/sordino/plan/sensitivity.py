@@ -100,9 +100,8 @@ class Contribution:
         if each is None or total is None:
             return None
         scaled = possible is None or total < possible * each
-        if (
-            bounding == "choose"
-        ):  # who chooses is in no more groups than that, and in each with one value at least
+        # who chooses is in no more groups than that, and in each with one value at least
+        if bounding == "choose":
             groups = least(groups, total)
         return Quota(
             min(each, total), total, groups if bounding == "choose" or not scaled else None, scaled
@@ -174,10 +173,11 @@ def _within(partial: Partial, who: Contribution, quota: Quota, weight: int) -> S
     if who.neighbors is Neighbors.ADD_REMOVE:
         return Sensitivity(l0, l1, l2_squared, linf)
     if who.certain and partial.always:
+        # wider vectors are nonnegative with a constant sum
         spread, twice = (
             weight * reach.spread,
             min(partial.width, 2),
-        )  # wider vectors are nonnegative with a constant sum
+        )
         return Sensitivity(l0, twice * spread, twice * spread**2, spread)
     l0 = 2 * l0 if l0 is not None and who.grouped else l0
     if not who.grouped and (apart := reach.replaced) is not None:

@@ -112,9 +112,8 @@ class Slots:
         key = ask.analyst, ask.request_id
         with self._changed:
             job = self._in_flight.get(key)
-            if (
-                job is not None and job.ask == ask
-            ):  # the same question again, while it is on its way
+            # the same question again, while it is on its way
+            if job is not None and job.ask == ask:
                 job.tell.append(tell)
                 return
             refusal = self._refusal(job)

@@ -182,9 +182,8 @@ def test_an_officer_prints_the_report(visitors: Visitors) -> None:
     page.goto("/audit/clinic")
     page.get_by_role("link", name="Report to print").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("clinic")
-    assert (
-        page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
-    )  # its style is let in
+    # its style is let in
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
     clean(page, dark=False)
     assert page.pdf()[:5] == b"%PDF-"
 

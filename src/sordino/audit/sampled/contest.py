@@ -151,9 +151,8 @@ class _Rates:
         gap = np.maximum(p - delta, 1e-12)
         self.level, self.loss = (gap + q) / 2, np.log(gap / q)
         known = min(seen) * gap / p  # what is taken away for delta makes the rest less certain
-        known = (
-            known * (p + q) / np.maximum(p + q - 2 * p * q, 1e-12)
-        )  # and frequent events are more certain than rare ones
+        # and frequent events are more certain than rare ones
+        known = known * (p + q) / np.maximum(p + q - 2 * p * q, 1e-12)
         self.here, self.there = known * gap, known * q
         self.odds = self.loss + np.log((1 - q) / np.maximum(1 - p, 0.5 / (seen[0] + 1)))
 

@@ -36,10 +36,11 @@ _WHOLE = frozenset(
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
 _MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
 _ZONED, _ZONED_FINE = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+# the calendar's ends, in microseconds since 1970
 _FIRST, _LAST = (
     -62_135_596_800_000_000,
     253_402_300_799_999_999,
-)  # the calendar's ends, in microseconds since 1970
+)
 _WITH_OFFSET = ":[0-9]{2}([.][0-9]+)? ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _FITTING: Mapping[Kind, frozenset[str]] = {
     "int": _WHOLE,
@@ -76,9 +77,8 @@ def identity(engine_type: str, raw: str) -> Identity | None:
     name = _name(engine_type)
     if name in _WHOLE:
         return Identity(raw, WHOLE_NUMBERS)
-    if (
-        name == "BLOB"
-    ):  # as text that every engine spells alike: which of a person's values count hangs on a hash of it
+    # as text that every engine spells alike: which of a person's values count hangs on a hash of it
+    if name == "BLOB":
         return Identity(f"HEX({raw})", name)
     if name in ("UHUGEINT", "DECIMAL"):
         return Identity(raw, engine_type.strip().upper())

@@ -263,9 +263,8 @@ def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any
     frame.validate(full=True)
     kinds = _kinds(connection, frame.schema)
     for place, kind in enumerate(getattr(table.source.frame, "dtypes", ())):
-        if (
-            str(kind) == "Object"
-        ):  # polars hands out addresses, which differ where the Python objects are equal
+        # polars hands out addresses, which differ where the Python objects are equal
+        if str(kind) == "Object":
             kinds[place] = "Object"
     return tuple(
         SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)

@@ -223,9 +223,8 @@ def _let(writer: Any, node: Let) -> str:
 
 
 def _text_list(_: Any, node: TextList) -> str:
-    if (
-        not node.this.this
-    ):  # PostgreSQL splits the empty text into no texts, not into one that is empty
+    # PostgreSQL splits the empty text into no texts, not into one that is empty
+    if not node.this.this:
         return "CAST(ARRAY[''] AS TEXT[])"
     return f"STRING_TO_ARRAY({text(node.this.this)}, {text(node.expression.this)})"
 

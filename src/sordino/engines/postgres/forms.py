@@ -79,9 +79,9 @@ def identity(kind: str, raw: str) -> Identity | None:
             f"CASE WHEN OCTET_LENGTH({raw}) <= {_LONGEST_CELL} THEN UPPER(ENCODE({raw}, 'hex')) END"
         )
         return Identity(f'({short} COLLATE "C")', "BLOB")
-    if (
-        name == "numeric"
-    ):  # with as many places as its column has, else without zeros at the end: equal ones are spelled alike
+    # with as many places as its column has, else without zeros at the end: equal ones are spelled
+    # alike
+    if name == "numeric":
         return (
             Identity(raw, kind.upper())
             if _digits(kind)

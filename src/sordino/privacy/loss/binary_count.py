@@ -138,10 +138,11 @@ def _count(others: _Others, offsets: Floats, middle: int) -> _Count | None:
     """Probabilities by the inverse of a Fourier series on a circle beyond 1, where the tilted mean is the middle."""
     size, ones, base, t, f = others.sizes, others.ones, others.base, others.truth, others.lie
     x = _radius_beyond_one(others, np.minimum(base + middle, size - 0.5))
+    # the tilted chances of a report 1
     high, low = (
         t * (1 + x) / (1 + t * x),
         f * (1 + x) / (1 + f * x),
-    )  # the tilted chances of a report 1
+    )
     spread = ones * high * (1 - high) + (size - ones) * low * (1 - low)
     mean = ones * high + (size - ones) * low
     ends = base + offsets[0] - 1, np.minimum(base + offsets[-1], size + 1)

@@ -117,9 +117,8 @@ class NormalNoise:
         """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q)."""
         c, peak = ball(self.shift), ball(alpha * self.shift)
         rarity = float(alpha) * (abs(math.log(rate)) + abs(math.log(1 - rate)))
-        reach = (
-            math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c
-        )  # tails beyond it are too small to matter
+        # tails beyond it are too small to matter
+        reach = math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c
         size = (
             ball(rate) ** ball(alpha) * ball(alpha * (alpha - 1) * self.shift**2 / 2).exp()
         ).max(arb(1))

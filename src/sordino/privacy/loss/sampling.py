@@ -198,9 +198,8 @@ class WithoutReplacementLoss(ProfileLoss):
             p, q = removed.cells(np.maximum(edges, 0.0))
             mirrored_p, mirrored_q = removed.cells(np.maximum(-edges[::-1], 0.0))
             p, q = p + mirrored_q[::-1], q + mirrored_p[::-1]
-            at = (
-                int(np.searchsorted(edges, 0.0, side="left")) - 1
-            )  # what tells nothing, in the cell that holds 0
+            # what tells nothing, in the cell that holds 0
+            at = int(np.searchsorted(edges, 0.0, side="left")) - 1
             if 0 <= at < len(p):
                 p[at] += even
                 q[at] += even

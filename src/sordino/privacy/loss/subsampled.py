@@ -46,9 +46,8 @@ _BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {
     "gaussian": GaussianLoss,
     "laplace": LaplaceLoss,
 }
-_NORMAL_ERROR = (
-    2.0**-33
-)  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
+# of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
+_NORMAL_ERROR = 2.0**-33
 _MOST_TERMS = 2000  # of a binomial sum; beyond it an integral is faster
 
 
@@ -408,9 +407,8 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
 
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
-    spread = (
-        r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))
-    )  # about its deviation
+    # about its deviation
+    spread = r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))
     error = min(CELL_ERROR, 2.0**-43 * (1 + c)) if atoms else _NORMAL_ERROR
     removed = Law(
         tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error, contrast

@@ -209,9 +209,8 @@ class _Centred:
         alpha = 1 - open_unit("confidence", confidence).upper
         self.side, self.main = 1 - alpha * _SHARE, 1 - alpha * (1 - events * _SHARE)
         place = np.arange(width)
-        square = (
-            place // self.degree * self.degree**2
-        )  # of s^2, where the degree is 2; s^2 has no coefficients of degree 1
+        # of s^2, where the degree is 2; s^2 has no coefficients of degree 1
+        square = place // self.degree * self.degree**2
         n = sums.sum(axis=(1, 2))
         by_x, by_y = sums.sum(axis=2), sums.sum(axis=1)
         x, y = by_x @ place, by_y @ place

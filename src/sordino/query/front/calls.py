@@ -81,9 +81,8 @@ def constant(value: object) -> Literal:
             )
         return Literal(value)
     if isinstance(value, date):
-        if (
-            getattr(value, "tzinfo", None) is not None or value != value
-        ):  # a missing time of pandas differs from itself
+        # a missing time of pandas differs from itself
+        if getattr(value, "tzinfo", None) is not None or value != value:
             raise InvalidInput(
                 show(value),
                 "a constant time must be a plain one, without time zone",

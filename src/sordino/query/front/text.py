@@ -267,10 +267,11 @@ def _number(value: int | Fraction) -> tuple[int, str]:
     else:
         text = _decimal(size) or (str(size) if isinstance(size, int) else None)
     if text is None:
+        # without blanks: (1 / 3) is a division
         return (
             _ATOM,
             f"({value.numerator}/{value.denominator})",
-        )  # without blanks: (1 / 3) is a division
+        )
     return (_SIGN, f"-{text}") if value < 0 else (_ATOM, text)
 
 

@@ -542,8 +542,8 @@ class Store:
             facts = _stored(question)
             names, marks = ", ".join(facts), ", ".join("?" * len(facts))
             connection.execute(
-                f"INSERT INTO questions ({names}) VALUES ({marks})",
-                tuple(facts.values()),  # noqa: S608
+                f"INSERT INTO questions ({names}) VALUES ({marks})",  # noqa: S608
+                tuple(facts.values()),
             )
         return question
 

@@ -101,9 +101,8 @@ class Guard:
                 and scope["method"] != "GET"
                 and not _is_own(scope, headers, key)
             ):
-                who = (
-                    None  # a cookie is sent by browsers on their own: it changes nothing by itself
-                )
+                # a cookie is sent by browsers on their own: it changes nothing by itself
+                who = None
             scope.setdefault("state", {}).update(
                 who=who, nonce=nonce, form_key=key if who and who.token.page else ""
             )
