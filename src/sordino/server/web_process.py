@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
                 oidc["issuer"], oidc["client_id"], os.environ.get("SORDINO_OIDC_SECRET"), oidc["own_address"]
             ),
             quiet=bool(given.get("quiet")), listening=given.get("listening"), names=tuple(given.get("names", ())),
+            proxies=tuple(given.get("proxies", ())),
         )  # fmt: skip
         process.run_web(links, settings)
     except SordinoError as error:
