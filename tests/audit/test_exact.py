@@ -104,9 +104,9 @@ def test_the_smallest_epsilon_inverts_the_smallest_delta(
         if low > 0:
             assert exceeds(lambda e=Fraction(low) * PERCENT: found.delta_ball(e), delta) is True  # type: ignore[misc]
         assert (
-            exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta)
+            exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta)  # type: ignore[misc]
             is False
-        )  # type: ignore[misc]
+        )
 
 
 @pytest.mark.parametrize("step", [1, Fraction(1, 2), Fraction(1, 2**20)])

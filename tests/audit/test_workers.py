@@ -95,10 +95,10 @@ def test_a_replay_would_be_seen() -> None:
 def test_each_side_gets_its_input(kind: Any) -> None:
     with crew(kind, lambda d, *, size: np.full(size, d), "left", "right") as team_:
         a, b = team_.draw(0, 300, LATER, nothing)
-        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == [
+        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == [  # type: ignore[index]
             "left",
             "right",
-        ]  # type: ignore[index]
+        ]
         gauge = seen_before(a.table)
         first, second = team_.tally(0, gauge, (1000, 2000), LATER, nothing)
         assert (first.hits, second.runs, second.hits) == (1000, 2000, 0)

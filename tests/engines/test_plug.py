@@ -42,8 +42,10 @@ def test_a_session_asks_the_engine_that_it_is_given() -> None:
 def test_the_engine_opens_the_tables_of_the_session() -> None:
     opened: list[Any] = []
     with so.Session(
-        DATA, so.Budget(1), engine=lambda tables: opened.append(tables) or DuckDB(tables)
-    ) as session:  # type: ignore[func-returns-value]
+        DATA,
+        so.Budget(1),
+        engine=lambda tables: opened.append(tables) or DuckDB(tables),  # type: ignore[func-returns-value]
+    ) as session:
         assert opened == [tuple(session.dataset.tables.values())]
 
 

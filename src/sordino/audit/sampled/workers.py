@@ -98,8 +98,8 @@ class Alone:
         for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
             with _alarm(max(until, self.end)):
                 drawn.append(
-                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))
-                )  # type: ignore[misc]
+                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))  # type: ignore[misc]
+                )
         a, b = drawn
         return a, b
 
