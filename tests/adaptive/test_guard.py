@@ -102,9 +102,8 @@ def test_a_real_interrupt_passes_and_handlers_are_as_before() -> None:
         raise Stopped
 
     sample = GuardedSample.of(np.ones(3))
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a job in the background may ignore it
+    # a job in the background may ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for phi in (interrupted, swallows):
             with pytest.raises(KeyboardInterrupt) as caught:

@@ -230,9 +230,8 @@ def test_noisy_max_with_geometric_noise_has_the_epsilon_of_its_noise() -> None:
 
     p, q = law(noisy_max, (3, 3)), law(noisy_max, (4, 3))
     mass = [HALF ** (k + 1) for k in range(reach)] + [HALF**reach]
-    second_wins = sum(
-        (mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0)
-    )  # b > a, for a below the cut
+    # b > a, for a below the cut
+    second_wins = sum((mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0))
     assert q == {0: 1 - second_wins, 1: second_wins}
     assert p == {0: second_wins, 1: 1 - second_wins}
     odds = (1 - second_wins) / second_wins

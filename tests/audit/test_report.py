@@ -209,9 +209,8 @@ def test_any_report_can_be_shown_and_what_is_encodable_is_stored(
     shown = report.to_text()
     assert all(c == "\n" or c.isprintable() for c in shown)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sordino.audit.reporting.figures.find_spec", lambda _: None
-        )  # drawn in the test below
+        # drawn in the test below
+        patch.setattr("sordino.audit.reporting.figures.find_spec", lambda _: None)
         report.to_html().encode()
     report.to_json().encode()
     if not any("\ud800" <= c <= "\udfff" for c in f"{text}{figure}"):

@@ -211,9 +211,8 @@ def test_no_request_that_openapi_allows_or_forbids_is_a_500(
             else sorted(right.roles)[-1]
         )
         for mode in GenerationMode:
-            with contextlib.suppress(
-                hypothesis.errors.Unsatisfiable
-            ):  # what takes nothing cannot be wrong
+            # what takes nothing cannot be wrong
+            with contextlib.suppress(hypothesis.errors.Unsatisfiable):
                 _try(home, operation, mode, str(who), examples, failed, tried)
     assert failed == []
     assert len(tried) >= 30

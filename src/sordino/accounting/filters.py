@@ -223,9 +223,10 @@ class ZcdpFilter(_Filter):
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    # here, so that a ledger is added up without ball arithmetic
     from sordino.privacy.normal_pair import (
         largest_mu,
-    )  # here, so that a ledger is added up without ball arithmetic
+    )
 
     return largest_mu(epsilon, delta) ** 2
 

@@ -228,9 +228,8 @@ def _judged(
                         if low
                         else right[:high].sum()
                     )
-                    careful = max(
-                        0, correct - (high + low) // 25
-                    )  # so that no choice wins by luck alone
+                    # so that no choice wins by luck alone
+                    careful = max(0, correct - (high + low) // 25)
                     bound = certified_epsilon(careful, high + low, half, 0.0, confidence, digits=8)
                     if best is None or bound > best[0]:
                         best = bound, label, sign, scores, high, low

@@ -299,9 +299,8 @@ def answered(
                 known = session.ledger.payment(request, analyst) is not None
                 answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
-                with contextlib.suppress(
-                    SordinoError
-                ):  # what is left is nice to know; the answer is paid for
+                # what is left is nice to know; the answer is paid for
+                with contextlib.suppress(SordinoError):
                     meter = session.ledger.meter(analyst)
                     told = _receipt(answer, None if details else meter, again=known)
                     found.append((answer, f"{told} Left: {left_words(meter, details=details)}."))

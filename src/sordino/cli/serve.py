@@ -121,9 +121,8 @@ def lend(
     from sordino.server.settings import host_names, identity_provider, proxy_addresses
     from sordino.server.supervisor import Supervisor, socket_of
 
-    sockets = Path(
-        tempfile.mkdtemp(prefix="sordino-")
-    )  # a short path: those of sockets have at most 107 bytes
+    # a short path: those of sockets have at most 107 bytes
+    sockets = Path(tempfile.mkdtemp(prefix="sordino-"))
     own = listening is not None
     try:
         settings = {

@@ -346,9 +346,10 @@ class Ledger:
 
     def public_log(self) -> PublicLog:
         """The log of all entries so far, from which those who were answered get proofs of it."""
+        # signatures are a library of their own, loaded for them alone
         from sordino.ledger.public_log import (
             PublicLog,
-        )  # signatures are a library of their own, loaded for them alone
+        )
 
         with self._journal.current() as state, self._journal.reading():
             if self._public is None:

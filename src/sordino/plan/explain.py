@@ -348,9 +348,8 @@ def _factor(epsilon: Fraction) -> str:
     """
     if epsilon > _ASTRONOMICAL:
         return f"e^{readable(epsilon)}"
-    exact = Decimal(
-        math.nextafter(math.exp(float_upper(epsilon)), math.inf)
-    )  # the exponential of floats is off by a hair
+    # the exponential of floats is off by a hair
+    exact = Decimal(math.nextafter(math.exp(float_upper(epsilon)), math.inf))
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):.3g}"
 
 

@@ -108,9 +108,8 @@ def _panel(alt: Any, figure: Figure) -> Any:
     up = alt.Y("y:Q", title=clean(figure.y_label), stack=None, **logarithmic)
     base = alt.Chart(alt.Data(values=rows)).properties(width=_WIDTH, height=_HEIGHT)
     if figure.ticks:
-        order = alt.EncodingSortField(
-            "place", op="min"
-        )  # by numbers: Vega reads lists of names as expressions
+        # by numbers: Vega reads lists of names as expressions
+        order = alt.EncodingSortField("place", op="min")
         along = alt.X(
             "x:N",
             title=clean(figure.x_label),

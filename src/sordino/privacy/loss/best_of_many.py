@@ -121,9 +121,8 @@ class BestOfManyLoss(MomentLoss):
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         top = self.maximum()
-        found = self._divergence(
-            Fraction(2) if alpha == 1 else alpha
-        )  # divergences never fall along the order
+        # divergences never fall along the order
+        found = self._divergence(Fraction(2) if alpha == 1 else alpha)
         return found.min(ball(Fraction(top))) if math.isfinite(top) else found
 
     def _divergence(self, alpha: Fraction) -> arb:

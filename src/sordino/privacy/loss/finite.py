@@ -152,9 +152,8 @@ class FiniteLoss(Loss):
         with working(64):
             rough = [distance(a, b) for a, b in corners]
         far = max(rough, key=lambda x: float(x.mid()), default=arb(0))
-        best = [
-            c for c, x in zip(corners, rough, strict=True) if not x < far
-        ]  # any other is certainly nearer
+        # any other is certainly nearer
+        best = [c for c, x in zip(corners, rough, strict=True) if not x < far]
         return max((upper(certified(partial(distance, a, b))) for a, b in best), default=0.0)
 
     def _up_to(self, value: Fraction) -> Fraction:

@@ -159,11 +159,12 @@ def truncated_poisson(
     replacing = SubsampledLoss(type(base)(2 * base.shift), rate)
     if poisson.rate == 1:
         return MixedLoss(((Fraction(1), replacing),))
+    # P[Binomial(others, rate) >= most]
     found = upper(
         certified(
             lambda: ball(poisson.rate).beta_lower(arb(full), arb(others - full + 1), regularized=1)
         )
-    )  # P[Binomial(others, rate) >= most]
+    )
     chance = Fraction(min(1.0, found))
     return (
         MixedLoss(((chance, replacing),))

@@ -414,9 +414,8 @@ class Question:
         orders: dict[str, Order] = {}
         for name in self.orders:
             found = answered.require(Column(name.removeprefix("-")))
-            orders.setdefault(
-                found, Order(found, name.startswith("-"))
-            )  # ordering twice by one output changes nothing
+            # ordering twice by one output changes nothing
+            orders.setdefault(found, Order(found, name.startswith("-")))
         return tuple(orders.values())
 
 

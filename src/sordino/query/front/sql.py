@@ -122,9 +122,8 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         )
     for name in trees[0].find_all(exp.Identifier):
         if re.fullmatch(r"\w+", name.this):
-            name.set(
-                "quoted", False
-            )  # words were made names by quoting them (sql_tokens.py); messages show them as written
+            # words were made names by quoting them (sql_tokens.py); messages show them as written
+            name.set("quoted", False)
     return trees[0]
 
 
@@ -407,9 +406,8 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
                 raise
             except InvalidInput as error:
                 raise refusal(text, node.this, (error.rule, error.hint)) from error
-        if name not in [
-            known.output for known in orders
-        ]:  # a second order by the same output changes nothing
+        # a second order by the same output changes nothing
+        if name not in [known.output for known in orders]:
             orders.append(Order(name, bool(node.args.get("desc"))))
     return tuple(orders)
 

@@ -258,9 +258,8 @@ class Reader:
                 result = call(_CHAINS[type(step)], result, right)
                 continue
             pending.append(right)
-            if not rest or type(rest[-1]) is not type(
-                step
-            ):  # collect first: joining one by one would take quadratic time
+            # collect first: joining one by one would take quadratic time
+            if not rest or type(rest[-1]) is not type(step):
                 result = call(_LOGIC[type(step)], result, *pending)
                 pending = []
         return result

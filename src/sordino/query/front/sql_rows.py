@@ -123,9 +123,8 @@ class Scope:
             )
         taken, free = [name for _, name in self.tables], qualifier
         if one_of(source.name, taken):
-            while one_of(
-                free, taken
-            ):  # FROM visits AS a JOIN visits: the first is called visits in the tree
+            # FROM visits AS a JOIN visits: the first is called visits in the tree
+            while one_of(free, taken):
                 free += "_"
             source = (
                 replace(source, alias=free)

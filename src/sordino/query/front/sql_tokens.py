@@ -340,9 +340,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
             )
         return token
     written = text[token.start : token.end + 1]
-    if not re.fullmatch(
-        r"[^\W\d][\w$\s]*", written
-    ):  # neither a sign nor a prefixed text such as E'a'
+    # neither a sign nor a prefixed text such as E'a'
+    if not re.fullmatch(r"[^\W\d][\w$\s]*", written):
         default = (
             "it is not part of the supported SQL",
             "Text goes into plain single quotes; `sordino docs sql` shows what is supported.",
