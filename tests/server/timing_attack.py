@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 import re
 import shutil
@@ -242,10 +243,8 @@ class _Connection:
         for _ in range(1800):
             try:
                 return await self._send(method, path, body)
-            except (
-                OSError,
-                asyncio.IncompleteReadError,
-            ):  # it is starting, or the connection was idle for too long
+            # it is starting, or the connection was idle for too long
+            except (OSError, asyncio.IncompleteReadError):
                 await self.close()
                 await asyncio.sleep(0.1)
         raise AssertionError("the server is not there")
@@ -281,37 +280,61 @@ def _serving(folder: Path) -> Iterator[tuple[int, str]]:
             it.terminate()
 
 
-def _name(number: int, planted: int) -> str:
-    return f"{'with' if planted else 'without'}_{number}"
+_TURNS = (0, 1, 1, 0)
+"""Whether the tables of a pair have exchanged their places. Each place has a name, and with it ticks and a process of
+its own, so that one may always be a little later than the other, whatever rows it has: this cancels it.
+"""
 
 
-def campaign(
-    folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float
-) -> list[Outcome]:
-    """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
-    for number, (attack, asked) in enumerate(attacks):
-        for planted, row in enumerate((None, attack)):
-            place = declare(folder / "parts", table=table(asked.rows, row), epsilon=100_000)
-            name, toml = _name(number, planted), (place / "visits.toml").read_text()
-            (place / "visits.parquet").rename(folder / f"{name}.parquet")
-            (folder / f"{name}.toml").write_text(toml.replace("visits.parquet", f"{name}.parquet"))
-    names = [_name(number, planted) for number in range(len(attacks)) for planted in (0, 1)]
+def _name(number: int, place: int) -> str:
+    return f"{'ab'[place]}_{number}"
+
+
+def _folder(
+    folder: Path,
+    tables: Path,
+    attacks: list[tuple[Attack | None, Attack]],
+    exchanged: int,
+    answer_time: float,
+) -> list[str]:
+    """A folder that serves all tables; the names of its datasets."""
+    names = []
+    toml = declare(folder / "parts", epsilon=100_000) / "visits.toml"
+    for number in range(len(attacks)):
+        for planted in (0, 1):
+            name = _name(number, planted ^ exchanged)
+            names.append(name)
+            (folder / f"{name}.parquet").hardlink_to(tables / f"{number}_{planted}.parquet")
+            text = toml.read_text().replace("visits.parquet", f"{name}.parquet")
+            (folder / f"{name}.toml").write_text(text)
     settings = "".join(f"[datasets.{name}]\nanswer_time = {answer_time}\n" for name in names)
     (folder / "serve.toml").write_text(settings)
+    return names
 
-    async def lane(port: int, owner: str, token: str, number: int, asked: Attack) -> Outcome:
+
+@dataclass
+class _Lane:
+    """What is measured of one attack: of each table the waits and the delays after ticks."""
+
+    number: int
+    asked: Attack
+    answer_time: float
+    times: tuple[list[tuple[float, float]], list[tuple[float, float]]]
+    again: int = 0
+
+    async def ask(self, port: int, owner: str, token: str, exchanged: int, pairs: int) -> None:
+        """Ask both tables, pair by pair, anew where one of them did not answer."""
         client, keeper = _Connection(port, token), _Connection(port, owner)
-        times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-        again = -2  # the first two pairs warm up
-        while len(times[0]) < pairs + 2:
+        warm, wanted = 2, len(self.times[0]) + pairs
+        while len(self.times[0]) < wanted:
             found: dict[int, tuple[float, float]] = {}
             for planted in _DRAWS.sample((0, 1), 2):
-                name = _name(number, planted)
-                await asyncio.sleep(answer_time * _DRAWS.random())
+                name = _name(self.number, planted ^ exchanged)
+                await asyncio.sleep(self.answer_time * _DRAWS.random())
                 began = time.monotonic()
                 body = {
                     "kind": "sql",
-                    "question": asked.question,
+                    "question": self.asked.question,
                     "offer": {"epsilon": "0.01"},
                     "fresh": True,
                 }
@@ -323,16 +346,21 @@ def campaign(
                     await keeper.send("POST", f"/v1/datasets/{name}/resume")
                     await asyncio.sleep(1)
                     break
-                grid = Clock.of(name, answer_time, shown)
-                found[planted] = shown - began, (shown - grid.origin) % answer_time
-            if len(found) == 2:
+                grid = Clock.of(name, self.answer_time, shown)
+                found[planted] = shown - began, (shown - grid.origin) % self.answer_time
+            if len(found) == 2 and warm:
+                warm -= 1
+            elif len(found) == 2:
                 for planted in (0, 1):
-                    times[planted].append(found[planted])
+                    self.times[planted].append(found[planted])
             else:
-                again += 1
+                self.again += 1
         await client.close()
         await keeper.close()
-        waits, lates = ([[one[place] for one in taken[2:]] for taken in times] for place in (0, 1))
+
+    def outcome(self) -> Outcome:
+        """What the stopwatch says."""
+        waits, lates = ([[one[place] for one in taken] for taken in self.times] for place in (0, 1))
         seen = next(
             ms / 100_000
             for ms in range(1, 10_000)
@@ -342,9 +370,22 @@ def campaign(
             float(np.quantile(lates[0] + lates[1], 0.5)),
             float(np.quantile(lates[0] + lates[1], 0.99)),
         )
-        return Outcome(auc(*waits), auc(*lates), late, seen, max(again, 0))
+        return Outcome(auc(*waits), auc(*lates), late, seen, self.again)
 
-    async def work(port: int, owner: str) -> list[Outcome]:
+
+def campaign(
+    folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float
+) -> list[Outcome]:
+    """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
+    for number, (attack, asked) in enumerate(attacks):
+        for planted, row in enumerate((None, attack)):
+            made = declare(folder / "made", table=table(asked.rows, row)) / "visits.parquet"
+            made.rename(folder / f"{number}_{planted}.parquet")
+    lanes = [
+        _Lane(number, asked, answer_time, ([], [])) for number, (_, asked) in enumerate(attacks)
+    ]
+
+    async def work(port: int, owner: str, exchanged: int, names: list[str]) -> None:
         keeper = _Connection(port, owner)
         await keeper.send(
             "POST", "/v1/people", {"name": "eve", "roles": ["analyst"], "datasets": ["*"]}
@@ -353,12 +394,14 @@ def campaign(
         for name in names:
             while (await keeper.send("GET", f"/v1/datasets/{name}"))[1].get("state") != "open":
                 await asyncio.sleep(0.2)
-        lanes = [
-            lane(port, owner, str(made["secret"]), number, asked)
-            for number, (_, asked) in enumerate(attacks)
-        ]
         await keeper.close()
-        return await asyncio.gather(*lanes)
+        token = str(made["secret"])
+        share = math.ceil(pairs / len(_TURNS))
+        await asyncio.gather(*(lane.ask(port, owner, token, exchanged, share) for lane in lanes))
 
-    with _serving(folder) as (port, owner):
-        return asyncio.run(work(port, owner))
+    for turn, exchanged in enumerate(_TURNS):
+        place = folder / f"turn {turn}"
+        names = _folder(place, folder, attacks, exchanged, answer_time)
+        with _serving(place) as (port, owner):
+            asyncio.run(work(port, owner, exchanged, names))
+    return [lane.outcome() for lane in lanes]
