@@ -37,6 +37,7 @@ def test_a_huge_cell_is_seen_without_the_clock_and_not_with_it(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
     """2,000 pairs: a standard error of the wait is 0.009. A machine that does nothing else takes 25 minutes.
 
@@ -58,6 +59,7 @@ def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_same_attacks_catch_the_naive_endpoint(tmp_path: Path, attack: Attack) -> None:
     found = naive(tmp_path, attack, attack.rows, 200, tries=3)
