@@ -6,7 +6,6 @@ theorem behind each view is in total.md.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -26,6 +25,7 @@ from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
+from sordino.privacy.json_form import dump, loaded, nested
 from sordino.privacy.loss import (
     BoundedRangeLoss,
     EpsilonDeltaLoss,
@@ -347,9 +347,9 @@ class Total(Loss):
 
     def to_json(self) -> str:
         parts = [
-            {"count": str(count), "loss": json.loads(loss.to_json())} for loss, count in self.parts
+            {"count": str(count), "loss": nested(loss.to_json())} for loss, count in self.parts
         ]
-        return json.dumps({"kind": "total", "v": 1, "parts": parts})
+        return dump("total", 1, {"parts": parts})
 
     def __repr__(self) -> str:
         return " + ".join(
@@ -376,7 +376,7 @@ def _load(fields: dict[str, Any]) -> Loss:
     rule = 'a stored total holds "parts", each with a "loss" and a "count"'
     try:
         return total(
-            (Loss.from_json(json.dumps(part["loss"])), _count(part["count"]))
+            (loaded(part["loss"], Loss.from_json), _count(part["count"]))
             for part in fields["parts"]
         )
     except (KeyError, TypeError):

@@ -11,11 +11,10 @@ from sordino.audit.reporting.phrases import WORD, claim, needed
 from sordino.audit.reporting.report import Figure, Report
 from sordino.audit.reporting.text import figure_text
 from sordino.errors import InvalidInput
-from sordino.privacy.picture import Picture, needs_altair
+from sordino.privacy.picture import Picture, colours, needs_altair
 
 __all__ = ["drawing", "picture"]
 
-_COLOURS = ("#3b6ea5", "#c1453b", "#555555", "#7d5ba6", "#2e7d4f")
 _GREY = "#8a8a8a"
 _DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2])
 _WIDTH, _HEIGHT = 460, 240
@@ -90,11 +89,13 @@ def _panel(alt: Any, figure: Figure) -> Any:
         for x, y in s.drawable()
         if y > 0 or not figure.log_y
     ]
-    colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
     columns = 2 if max(map(len, names), default=0) > _LONG else 4
     legend = alt.Legend(orient="top", columns=columns, labelLimit=_WIDTH // columns - 30)
     colour = alt.Color(
-        "series:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=legend
+        "series:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=colours(len(names))),
+        legend=legend,
     )
     dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
     dash = alt.StrokeDash(
