@@ -7,6 +7,7 @@ theorem behind each view is in total.md.
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -273,27 +274,23 @@ class Total(Loss):
         return arb(self.trade_off(alpha)).union(1 - ball(alpha))
 
     def maximum(self) -> float:
-        return self._sum(_pure)
+        return self._sum(lambda loss: loss.exact_maximum())
 
     def rho(self) -> float:
-        return self._sum(
-            lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho()
-        )
+        return self._sum(lambda loss: loss.exact_rho())
 
     def mu(self) -> float:
-        square = self._sum(
-            lambda loss: (
-                loss.shift**2 if isinstance(loss, GaussianLoss) else _square_upper(loss.mu())
-            )
-        )
+        square = self._sum(lambda loss: loss.exact_mu_squared())
         return math.sqrt(square) * (1 + 2.0**-50) if math.isfinite(square) else math.inf
 
-    def _sum(self, view: Callable[[Loss], float | Fraction]) -> float:
-        """A view that adds, exactly where it is a fraction, and rounded up."""
-        each = [(view(loss), count) for loss, count in self.parts]
-        if any(isinstance(value, float) and math.isinf(value) for value, _ in each):
+    def _sum(self, view: Callable[[Loss], Fraction | None]) -> float:
+        """A view that adds, rounded up."""
+        each = [view(loss) for loss, _ in self.parts]
+        known = [value for value in each if value is not None]
+        if len(known) < len(each):
             return math.inf
-        return float_upper(sum((Fraction(value) * count for value, count in each), Fraction(0)))
+        counts = (count for _, count in self.parts)
+        return float_upper(sum(map(operator.mul, known, counts), Fraction(0)))
 
     def infinite(self) -> Fraction:
         certain = [(loss.infinite(), count) for loss, count in self.parts if loss.infinite()]
@@ -355,21 +352,6 @@ class Total(Loss):
         return " + ".join(
             f"{count} * {loss!r}" if count > 1 else repr(loss) for loss, count in self.parts
         )
-
-
-def _pure(loss: Loss) -> float | Fraction:
-    match loss:
-        case LaplaceLoss():
-            return loss.shift
-        case BoundedRangeLoss():
-            return loss.width
-        case EpsilonDeltaLoss() if not loss.failure:
-            return loss.most
-    return loss.maximum()
-
-
-def _square_upper(x: float) -> float:
-    return x if math.isinf(x) else float_upper(Fraction(x) ** 2)
 
 
 def _load(fields: dict[str, Any]) -> Loss:

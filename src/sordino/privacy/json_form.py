@@ -17,7 +17,9 @@ from sordino.privacy.exact import show
 
 Stored: TypeAlias = dict[str, Any]
 """A stored object, as JSON holds it."""
-Field: TypeAlias = Fraction | int | tuple[Fraction, ...] | tuple[str, ...] | Stored | list[Any]
+Field: TypeAlias = (
+    Fraction | int | tuple[Fraction, ...] | tuple[str, ...] | str | Stored | list[Any]
+)
 
 __all__ = [
     "Field", "Stored", "categories", "dump", "encodable", "list_of", "load", "loaded", "nested", "rational", "rationals",
