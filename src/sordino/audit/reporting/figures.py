@@ -15,6 +15,7 @@ from sordino.privacy.picture import Picture, colours, needs_altair
 
 __all__ = ["drawing", "picture"]
 
+_COLOURS = ("#3b6ea5", "#c1453b", "#555555", "#7d5ba6", "#2e7d4f")
 _GREY = "#8a8a8a"
 _DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2])
 _WIDTH, _HEIGHT = 460, 240
@@ -89,12 +90,14 @@ def _panel(alt: Any, figure: Figure) -> Any:
         for x, y in s.drawable()
         if y > 0 or not figure.log_y
     ]
+    count = len(names)
+    shown = _COLOURS[:count] if count <= len(_COLOURS) else colours(count)
     columns = 2 if max(map(len, names), default=0) > _LONG else 4
     legend = alt.Legend(orient="top", columns=columns, labelLimit=_WIDTH // columns - 30)
     colour = alt.Color(
         "series:N",
         title=None,
-        scale=alt.Scale(domain=names, range=colours(len(names))),
+        scale=alt.Scale(domain=names, range=shown),
         legend=legend,
     )
     dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
