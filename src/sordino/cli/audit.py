@@ -71,7 +71,7 @@ app = typer.Typer(
     cls=_MechanismByDefault,
     no_args_is_help=True,
     subcommand_metavar="FILE:NAME | COMMAND ...",
-    help="Audit a claim of privacy: sordino audit mechanism.py:function --epsilon 1; leaves with 6 unless it passes.",
+    help="Audit a claim of privacy: sordino audit mechanism.py:function --epsilon 1; exit code 6 unless it passes.",
 )
 
 Target = Annotated[

@@ -118,7 +118,7 @@ def _subject(given: Any, other: Any, sensitivity: Any) -> _Subject:
         rule = (
             "a law needs a second one to compare with"
             if not known
-            else "a mechanism or a loss is audited by itself"
+            else "a mechanism or a loss is audited alone"
         )
         hint = "Pass two laws, or one Sordino mechanism with its sensitivity, or one loss."
         raise InvalidInput(show(given), rule, hint)

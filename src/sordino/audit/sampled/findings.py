@@ -200,7 +200,7 @@ def _verdict(
     if _exhausted(outcome):
         return Verdict.UNDECIDED, (
             "The mechanism raised in many more final runs than in training: it behaves otherwise after many runs. "
-            "Make what it uses up, such as a budget, anew in each run."
+            "Make what it uses up, such as a budget, again in each run."
         )
     if outcome.constant:
         return Verdict.UNDECIDED, (
