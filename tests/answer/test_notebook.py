@@ -75,6 +75,10 @@ def test_a_session_shows_its_budget_and_a_closed_one_none(session: so.Session) -
     assert "100 % of Budget(epsilon=5" in session._repr_html_()
     session.sql(question(), epsilon=1)
     assert "100 % of" not in session._repr_html_()
+    left = session.remaining._repr_html_()
+    assert ">epsilon<" in left
+    assert ">4<" in left
+    assert "rho" not in left
     assert isinstance(session.receipts, tuple)
     assert session.receipts == tuple(session.receipts)
     session.close()
