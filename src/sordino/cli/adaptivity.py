@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sordino.cli.loss_sections import new_page, percent, plain
 from sordino.cli.numbers import as_typed, rounded_down, share, whole
-from sordino.cli.shown_loss import new_page, percent, plain
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
