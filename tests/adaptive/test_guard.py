@@ -176,7 +176,7 @@ def test_functions_of_other_rows_are_refused_where_the_example_shows_it(
 def test_the_refusal_says_what_differs() -> None:
     with pytest.raises(
         InvalidInput,
-        match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*each row by itself",
+        match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*one row at a time",
     ):
         GuardedSample.of(np.zeros(5)).rehearse(lambda x: x - x.mean())
     seen: list[int] = []

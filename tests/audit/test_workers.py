@@ -22,7 +22,7 @@ import pytest
 
 from sordino import Laplace
 from sordino.audit.claim import Claim
-from sordino.audit.known_truth import SPECIMENS
+from sordino.audit.known_truth import ZOO_ENTRIES
 from sordino.audit.sampled.events import Event, Gauge, Reading
 from sordino.audit.sampled.features import Value, Whole
 from sordino.audit.sampled.findings import certify
@@ -33,7 +33,7 @@ from sordino.audit.sampled.workers import Alone, Forked, Team, team
 from tape import Tape, replay
 
 LATER = 1e18
-ZOO = {specimen.name: specimen for specimen in SPECIMENS}
+ZOO = {specimen.name: specimen for specimen in ZOO_ENTRIES}
 
 
 def nothing(_: Any) -> None:

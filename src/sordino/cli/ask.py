@@ -287,7 +287,7 @@ def answered(
     details: bool = False,
 ) -> tuple[Paid, str]:
     """What a session answers, and what is to be said about its charge."""
-    from sordino.cli.watch import Watch
+    from sordino.cli.progress import Watch
     from sordino.session import Session
 
     found: list[tuple[Paid, str]] = []

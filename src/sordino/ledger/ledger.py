@@ -471,7 +471,7 @@ class Ledger:
             if payment.status == "forfeited"
             else "its query is running, or ended before it was stored"
         )
-        hint = "Wait if it is running; else the charge is forfeited, and a new id asks anew. Nothing was charged now."
+        hint = "Wait if it is running; else the charge is forfeited, and a new id asks again. Nothing was charged now."
         raise RequestRefused(
             request.id, f"it was charged as entry {number} and has no answer: {why}", hint
         )

@@ -170,7 +170,7 @@ class SqliteStore:
                 raise LedgerUnavailable(
                     self.place,
                     rule,
-                    "Start the process anew: multiprocessing with 'spawn'.",
+                    "Start a new process: multiprocessing with 'spawn'.",
                     NOT_GRANTED,
                 )
             with fork_gate.entered():

@@ -123,7 +123,7 @@ def _same_persons(
         )
         shown = ", ".join(column.name for column, _ in pairs)
         rule = "protected tables are joined on the person, or on a declared key, so that each row belongs to one person"
-        hint = f"Write JOIN {join.right.name} {how}, or ask about each table by itself."
+        hint = f"Write JOIN {join.right.name} {how}, or ask about each table separately."
         raise InvalidInput(f"JOIN {join.right.name} ON {shown}", rule, hint)
     same = {(one.name.casefold(), other.name.casefold()) for one, other in pairs}
     matches = [

@@ -174,7 +174,7 @@ class Names:
                 raise InvalidInput(
                     named.function.upper(),
                     rule,
-                    "Ask for each by itself, or group by the person in a subquery.",
+                    "Ask for each separately, or group by the person in a subquery.",
                 )
             case _:
                 raise AssertionError(named)

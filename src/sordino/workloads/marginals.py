@@ -7,7 +7,6 @@ numbers, fractions and (below 2^53 of them) floats alike.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from sordino.errors import InvalidInput
 from sordino.mechanisms.combination import reach
 from sordino.plan.names import find
 from sordino.privacy.exact import float_upper, four_digits, show
-from sordino.privacy.json_form import read
+from sordino.privacy.json_form import read, write
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
@@ -182,7 +181,7 @@ class Marginals:
     def to_json(self) -> str:
         """As text that `from_json` reads; the same for the same answer."""
         facts = {
-            "kind": "marginals", "v": 1, "bits": self.bits, "unit": self.unit, "shift": self.shift, "form": self.form,
+            "bits": self.bits, "unit": self.unit, "shift": self.shift, "form": self.form,
             "confidence": str(self.confidence), "privacy": self.privacy, "notes": list(self.notes),
             "columns": [
                 {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind} for c in self.columns
@@ -193,7 +192,7 @@ class Marginals:
         }  # fmt: skip
         if self.summed is not None:
             facts |= {"summed": self.summed, "step": str(self.step)}
-        return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return write("marginals", 1, facts, infinite=True)
 
     @classmethod
     def from_json(cls, text: str, receipt: Receipt | None = None) -> Marginals:

@@ -6,7 +6,6 @@ They hold nothing that was not released: rows are drawn from a model of noisy ta
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.privacy.exact import four_digits
-from sordino.privacy.json_form import read
+from sordino.privacy.json_form import read, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +142,7 @@ class Synthetic:
 
     def to_json(self) -> str:
         """As text that `from_json` reads; the same for the same rows."""
-        return json.dumps(self.stored, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return write("synthetic", 1, self.stored, infinite=True)
 
     @classmethod
     def from_json(cls, text: str, receipt: Receipt | None = None) -> Synthetic:
@@ -166,7 +165,7 @@ class Synthetic:
                 report,
                 facts["privacy"],
                 notes,
-                {"kind": "synthetic", "v": 1, **facts},
+                facts,
                 receipt,
             )
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.accounting.bracket import Bracket
+from sordino.audit.claim import whole
 from sordino.audit.inputs.neighbors import Checked, Relation, brief, check, checked_relation
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.observed import (
@@ -337,8 +338,8 @@ def replay(
         'with the same noise the results differ'
     """
     checked_relation(neighbors)
-    _whole("tapes", tapes)
-    _whole("persons", persons)
+    whole("tapes", tapes, 1, _MOST, "Drop it.")
+    whole("persons", persons, 1, _MOST, "Drop it.")
     claim = _claim(epsilon, delta)
     if isinstance(what, str | Query):
         if sensitivity is not None:
@@ -381,13 +382,6 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
         hint = "Pass what is claimed, such as 1."
         raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must be at least zero", hint)
     return Claim(large.upper, small)
-
-
-def _whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidInput(
-            f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it."
-        )
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:

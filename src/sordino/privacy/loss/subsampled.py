@@ -8,7 +8,6 @@ every view is a formula in the place y where it takes a value. Proofs: subsample
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -336,13 +335,12 @@ class SubsampledLoss(Loss):
 
     def to_json(self) -> str:
         kind = next(name for name, base in _BASES.items() if isinstance(self.base, base))
-        fields = {
+        fields: dict[str, json_form.Field] = {
             "base": kind,
-            "shift": str(self.base.shift),
-            "rate": str(self.rate),
-            "neighbors": self.neighbors.value,
+            "shift": self.base.shift,
+            "rate": self.rate,
         }
-        return json.dumps({"kind": "subsampled", "v": 1, **fields})
+        return json_form.dump("subsampled", 1, {**fields, "neighbors": self.neighbors.value})
 
     def __repr__(self) -> str:
         which = f", neighbors={self.neighbors.value!r}" if self._replaced else ""

@@ -236,7 +236,7 @@ class Reader:
                 node,
                 (
                     "an aggregate cannot be part of a row's value",
-                    "Ask for each by itself and compute with the answers; HAVING filters groups by aggregates.",
+                    "Ask for each separately and compute with the answers; HAVING filters groups by aggregates.",
                     Code.AGGREGATE,
                 ),
             )

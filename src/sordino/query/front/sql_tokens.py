@@ -336,7 +336,7 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     if kind in _SYMBOLS:
         if kind == _T.SEMICOLON:
             raise _refuse(
-                text, token, ("one statement at a time", "Ask the second question by itself.")
+                text, token, ("one statement at a time", "Ask the second question separately.")
             )
         return token
     written = text[token.start : token.end + 1]

@@ -158,7 +158,7 @@ _ROWS: tuple[Supported, ...] = (
             "SELECT AVG(three) AS m FROM (SELECT *, SUM(cost) OVER (PARTITION BY patient_id ORDER BY day ROWS BETWEEN "
             "2 PRECEDING AND CURRENT ROW) AS three FROM visits) AS visits",
             'question("visits").window(three=so.sum("cost"), order_by="day", rows=(-2, 0)).agg(m=so.mean("three"))',
-            "COUNT, SUM and FIRST_VALUE; so many PRECEDING or FOLLOWING, or UNBOUNDED",
+            "COUNT, SUM and FIRST_VALUE; a number of rows PRECEDING or FOLLOWING, or UNBOUNDED",
         ),
         (
             "rows of several tables",
@@ -448,7 +448,7 @@ REFUSED: tuple[Refused, ...] = (
         "SELECT COUNT(*) FROM (SELECT x FROM a UNION SELECT x FROM b) AS c",
         "UNION ALL",
     ),
-    Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "by itself"),
+    Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "separately"),
     Refused("changes", "DROP TABLE visits", "SELECT COUNT(*)"),
     Refused("files", "SELECT COUNT(*) FROM 'visits.parquet'", "declared table"),
     Refused("file functions", "SELECT COUNT(*) FROM read_csv('visits.csv')", "declared table"),
