@@ -31,6 +31,7 @@ from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
 from sordino.workloads.consistent import without_negatives
 from sordino.workloads.contrasts import Contrasts, Kind, flat, tree
+from sordino.workloads.equal_columns import SameAs, measured, product_weights, spread_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +48,14 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class PublicColumn:
-    """A column of the answer: its name, all its values, and what was asked of it."""
+    """A column of the answer: its name, all its values, what was asked of it,
+    and the column before it that is equal to it.
+    """
 
     name: str
     values: tuple[Value, ...]
     kind: Kind = "cells"
+    same: SameAs | None = None
 
     @property
     def contrasts(self) -> Contrasts:
@@ -63,10 +67,11 @@ class PublicColumn:
 class Marginals:
     """Tables over some columns, all from one charge; `marginals["age", "sex"]` is one of them.
 
-    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `unit` is how many
-    parts of a row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the
-    noise, and `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names
-    the values that cells are sums of, in units of `step`; without it they count rows.
+    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `counts` and
+    `precision` are of measured columns, that is of the first one where several are equal. `unit` is how many parts of a
+    row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the noise, and
+    `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names the values
+    that cells are sums of, in units of `step`; without it they count rows.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -99,6 +104,11 @@ class Marginals:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def same(self) -> tuple[SameAs | None, ...]:
+        """The equal column before each column, if there is one."""
+        return tuple(column.same for column in self.columns)
+
     def __getitem__(self, names: str | Sequence[str]) -> MarginalTable:
         wanted = (names,) if isinstance(names, str) else tuple(names)
         return self.at(self._places(wanted))
@@ -116,7 +126,8 @@ class Marginals:
     def at(self, places: ColumnSet) -> MarginalTable:
         """The table of the columns at some places, ascending."""
         if places not in self._made:
-            within = [table for table in self.counts if set(places) <= set(table)]
+            own = measured(places, self.same)
+            within = [table for table in self.counts if set(own) <= set(table)]
             if not within:
                 names = ", ".join(self.columns[i].name for i in places)
                 hint = (
@@ -127,10 +138,12 @@ class Marginals:
                     f"the table of {names}", "it lies within no table of this answer", hint
                 )
             best = min(within, key=lambda table: self.counts[table].size)
-            axes = tuple(k for k, i in enumerate(best) if i not in places)
-            self._made[places] = MarginalTable(
-                self, places, self.counts[best].sum(axis=axes) if axes else self.counts[best]
-            )
+            axes = tuple(k for k, i in enumerate(best) if i not in own)
+            cells = self.counts[best].sum(axis=axes) if axes else self.counts[best]
+            if own != places:
+                shape = [len(self.columns[i].values) for i in places]
+                cells = spread_out(cells, places, shape, self.same)
+            self._made[places] = MarginalTable(self, places, cells)
         return self._made[places]
 
     def _words(self, table: ColumnSet) -> str:
@@ -185,7 +198,9 @@ class Marginals:
             "kind": "marginals", "v": 1, "bits": self.bits, "unit": self.unit, "shift": self.shift, "form": self.form,
             "confidence": str(self.confidence), "privacy": self.privacy, "notes": list(self.notes),
             "columns": [
-                {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind} for c in self.columns
+                {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind}
+                | ({} if c.same is None else {"same": [c.same.column, list(c.same.places)]})
+                for c in self.columns
             ],
             "asked": [list(table) for table in self.asked],
             "counts": [[list(table), cells.ravel().tolist()] for table, cells in self.counts.items()],
@@ -201,7 +216,11 @@ class Marginals:
 
         def answer(facts: dict[str, Any]) -> Marginals:
             columns = tuple(
-                PublicColumn(c["name"], tuple(value_of(v) for v in c["values"]), c["asked"]) for c in facts["columns"]
+                PublicColumn(
+                    c["name"], tuple(value_of(v) for v in c["values"]), c["asked"],
+                    SameAs(c["same"][0], tuple(c["same"][1])) if "same" in c else None,
+                )
+                for c in facts["columns"]
             )  # fmt: skip
             sizes = [len(column.values) for column in columns]
             levels = [len(column.contrasts.levels) for column in columns]
@@ -259,6 +278,11 @@ class MarginalTable:
         return tuple(self.answer.columns[i].name for i in self.places)
 
     @property
+    def measured(self) -> ColumnSet:
+        """The places of its columns that were measured: one of equal ones."""
+        return measured(self.places, self.answer.same)
+
+    @property
     def values(self) -> Floats:
         """The noisy counts, or sums."""
         rows = np.ldexp(np.asarray(self.cells, np.float64), -self.answer.bits)
@@ -278,9 +302,8 @@ class MarginalTable:
         It is the largest one where cells of ranges differ, and that of the optimum; what rounding to lattices adds is
         less than a thousand-millionth of it (residuals.md).
         """
-        return (
-            self.answer.allocation.variance(self.places) / self.answer.unit**2 * self.answer.step**2
-        )
+        own = self.answer.allocation.variance(self.measured)
+        return own / self.answer.unit**2 * self.answer.step**2
 
     @cached_property
     def half_width(self) -> float:
@@ -294,7 +317,7 @@ class MarginalTable:
         """The half-width for a standard deviation in steps,
         with all that rounding can add to a sum of this many cells.
         """
-        rows = half_width(self.answer, self.places, deviation, cells)
+        rows = half_width(self.answer, self.measured, deviation, cells)
         return (
             rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
         )
@@ -322,11 +345,10 @@ class MarginalTable:
         chosen = np.ix_(*(np.flatnonzero(vector) for vector in weights))
         whole = self.cells[chosen].sum() if self.places else self.cells
         value = math.ldexp(float(whole), -self.answer.bits) * float(self.answer.step)
-        deviation = (
-            math.sqrt(self.answer.allocation.spread(self.places, weights))
-            * (1 + 2.0**-40)
-            / self.answer.unit
-        )
+        sizes = [len(column.values) for column in self.answer.columns]
+        own = product_weights(self.places, weights, sizes, self.answer.same)
+        spread = self.answer.allocation.spread(self.measured, own)
+        deviation = math.sqrt(spread) * (1 + 2.0**-40) / self.answer.unit
         if self.answer.unbiased is not None:
             before = self.answer.unbiased.at(self.places).range(**ends)
             half = float(before.half_width[0] + abs(value - before.value[0]))
