@@ -29,9 +29,9 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
-from sordino.workloads.consistent import without_negatives
 from sordino.workloads.contrasts import Contrasts, Kind, flat, tree
 from sordino.workloads.equal_columns import SameAs, measured, product_weights, spread_out
+from sordino.workloads.whole_numbers import whole_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ class Marginals:
                 )
             best = min(within, key=lambda table: self.counts[table].size)
             axes = tuple(k for k, i in enumerate(best) if i not in own)
-            cells = self.counts[best].sum(axis=axes) if axes else self.counts[best]
+            cells = np.asarray(self.counts[best].sum(axis=axes) if axes else self.counts[best])
             if own != places:
                 shape = [len(self.columns[i].values) for i in places]
                 cells = spread_out(cells, places, shape, self.same)
@@ -163,7 +163,8 @@ class Marginals:
     def rounded(self) -> Marginals:
         """Nonnegative whole numbers that add up, for readers who need them; told apart by `form`, as they are biased.
 
-        Every half-width grows by how far the table was moved. This needs one table that holds all others.
+        Every half-width grows by how far the table was moved. Tables come from one table over all columns where that
+        is small, else each from what it shares with others; where these close a circle it is refused (facts.md).
         """
         if self.form == "rounded":
             return self
@@ -171,22 +172,24 @@ class Marginals:
             raise InvalidInput(
                 "rounded()", "sums are not counts", "Round the numbers as you like: they are yours."
             )
-        if len(self.counts) != 1:
-            rule = (
-                f"whole numbers that add up are made from one table that holds all others; "
-                f"here there are {len(self.counts)}"
-            )
-            raise InvalidInput(
-                "rounded()",
-                rule,
-                "Ask for that table as well, or for synthetic rows: session.synthesize().",
-            )
-        ((table, cells),) = self.counts.items()
+        whole = whole_tables(self.counts, self.bits, self._known)
         note = "Numbers were moved to nonnegative whole numbers that add up: small counts are raised, on average."
-        counts = {table: without_negatives(cells, self.bits) << self.bits}
+        most = max(int(cells.sum()) for cells in whole.values())
+        wide = np.int64 if most < 2 ** (62 - self.bits) else object
+        counts = {table: cells.astype(wide) << self.bits for table, cells in whole.items()}
         return replace(
             self, counts=counts, form="rounded", unbiased=self, notes=(note, *self.notes[1:]), _made={}
         )  # fmt: skip
+
+    @property
+    def _known(self) -> list[ColumnSet]:
+        """The sets of columns whose counts have no noise: they were public."""
+        found: list[ColumnSet] = []
+        for part in below(self.counts):
+            wide = tuple(i for i in part if len(self.columns[i].values) > 1)
+            if not any(own in self.precision for own in below([wide])):
+                found.append(part)
+        return found
 
     def with_receipt(self, receipt: Receipt) -> Marginals:
         """The same with its receipt."""
@@ -206,6 +209,9 @@ class Marginals:
             "counts": [[list(table), cells.ravel().tolist()] for table, cells in self.counts.items()],
             "precision": [[list(part), x.ravel().tolist()] for part, x in self.precision.items()],
         }  # fmt: skip
+        if self.unbiased is not None:
+            before = self.unbiased.counts.items()
+            facts["before"] = [[list(table), cells.ravel().tolist()] for table, cells in before]
         if self.summed is not None:
             facts |= {"summed": self.summed, "step": str(self.step)}
         return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -224,18 +230,25 @@ class Marginals:
             )  # fmt: skip
             sizes = [len(column.values) for column in columns]
             levels = [len(column.contrasts.levels) for column in columns]
-            counts = {
-                tuple(t): _ints(cells).reshape([sizes[i] for i in t])
-                for t, cells in facts["counts"]
-            }
+            counts, before = (
+                {
+                    tuple(t): _ints(cells).reshape([sizes[i] for i in t])
+                    for t, cells in facts.get(name, ())
+                }
+                for name in ("counts", "before")
+            )
             precision = {
                 tuple(p): np.array(x, np.float64).reshape([levels[i] for i in p]) for p, x in facts["precision"]
             }  # fmt: skip
-            return cls(
+            found = cls(
                 columns, tuple(map(tuple, facts["asked"])), counts, facts["bits"], precision, facts["unit"], facts["shift"],
                 Fraction(facts["confidence"]), facts["privacy"], tuple(facts["notes"]), receipt, facts["form"],
                 step=Fraction(facts.get("step", 1)), summed=facts.get("summed"),
             )  # fmt: skip
+            if not before:
+                return found
+            unbiased = replace(found, counts=before, form="unbiased", _made={})
+            return replace(found, unbiased=unbiased, _made={})
 
         return read(text, "marginals", 1, "answer of marginals", answer, infinite=True)
 
