@@ -24,6 +24,7 @@ from sordino.mechanisms.exponential import Wheel, draw, happens
 from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import Number, open_unit, show
+from sordino.query.aggregates.quantile_guess import QuantileGuess
 
 __all__ = ["FINENESS", "MOST_POSITIONS", "QuantileDraw", "QuantileEstimate", "interval_rank", "noisy_quantiles",
            "rank_bound", "rank_error"]  # fmt: skip
@@ -38,14 +39,13 @@ MOST_TOGETHER = 3
 descent, and the intervals one draw.
 """
 
-_POINTS = Fraction(2, 3)
+_POINTS = Fraction(3, 5)
 """Of more levels: the part of the rate that draws the estimates."""
 
 _WIDENINGS = tuple(1.4**i / 2**20 for i in range(42))
-"""Of more levels: by how much each may be off, as a part of all weight. The last rung besides is the whole grid."""
-
-_TAIL = 2
-"""How much faster values may grow beyond the outermost levels than towards the next ones."""
+"""Of more levels: by how much the one that is hardest to draw may be off, as a part of all weight, and the others in
+proportion to their ranges. The last rung besides is the whole grid.
+"""
 
 _STRETCHES = (*range(12), *range(12, 160, 4))
 """Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
@@ -414,14 +414,17 @@ class _Ladder:
 @dataclass(frozen=True)
 class _Widening:
     """Intervals around the cuts of several levels, which one rung widens together: from the cuts where p - w and p + w
-    are guessed to be to those of the next rung, w growing.
+    are guessed to be to those of the next rung, w growing, for each level in proportion to its range.
 
-    The guess lies on the lines between the cuts, beyond the outermost ones on those towards the next, grown by `_TAIL`.
-    The margin of a rung is the least over all levels; the rest is as in `_Ladder`.
+    The margin of a rung is the least over all levels, each counted in its range; the rest is as in `_Ladder`.
     """
 
     spread: _Spread
     levels: tuple[Fraction, ...]
+    ranges: tuple[int, ...]
+    """How much more a unit of rank can move one margin of a level than another: in units of 1/(common denominator)."""
+    unit: int
+    """A common multiple of the ranges: margins are counted in 1/(unit FINENESS) of a range."""
     slope: Fraction
     slack: int
 
@@ -429,46 +432,41 @@ class _Widening:
     def of(
         cls, spread: _Spread, levels: tuple[Fraction, ...], rate: Fraction, confidence: Number
     ) -> _Widening:
-        slope = rate / (
-            FINENESS * 2 * max(max(level, 1 - level) for level in levels) * _common(levels)
-        )
-        return cls(spread, levels, slope, _slack(len(_WIDENINGS) + 1, slope, confidence))
+        common = _common(levels)
+        ranges = tuple(int(2 * max(level, 1 - level) * common) for level in levels)
+        unit = math.lcm(*ranges)
+        slope = rate / (unit * FINENESS)
+        slack = _slack(len(_WIDENINGS) + 1, slope, confidence)
+        return cls(spread, levels, ranges, unit, slope, slack)
 
     def ends(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The ends of all intervals, one row for each rung; each rung's hold those of the rung before."""
-        last, levels, at = (
-            self.spread.last,
-            np.array([float(level) for level in self.levels]),
-            np.array(cuts, np.float64),
-        )
-        widths = np.array(_WIDENINGS)[:, None]
-        lower = _guessed(levels - widths, levels, at)
-        upper = -_guessed(-levels - widths, -levels[::-1], -at[::-1])
-        low = np.where(levels - widths > 0, np.clip(np.floor(lower), 0, at), 0).astype(np.int64)
-        high = np.where(levels + widths < 1, np.clip(np.ceil(upper), at, last), last).astype(
-            np.int64
-        )
+        last, at = self.spread.last, np.array(cuts, np.float64)
+        levels = np.array([float(level) for level in self.levels])
+        guess = QuantileGuess.of(levels, at)
+        hardest = max(self.ranges)
+        parts = np.array([float(Fraction(own, hardest)) for own in self.ranges])
+        widths = np.array(_WIDENINGS)[:, None] * parts
+        low = np.floor(np.clip(guess.at(levels - widths), 0, at)).astype(np.int64)
+        high = np.ceil(np.clip(guess.at(levels + widths), at, last)).astype(np.int64)
         whole = np.full((1, len(cuts)), last, np.int64)
         low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
         return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
 
     def margins(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> list[int | None]:
-        """For each rung by how much all ends are beyond their quantiles, in units of 1/(common denominator FINENESS);
-        None where all are the grid's.
-        """
+        """For each rung by how much all ends are beyond their quantiles, in the unit; None where all are the grid's."""
         common, total = _common(self.levels), int(self.spread.ends[-1])
         targets = np.array(
             [int(level * common) * total for level in self.levels], self.spread.ends.dtype
         )
-        inside = np.stack([low > 0, high < self.spread.last])
         beyond = np.stack(
             [targets - common * self._below(low), common * self._below(high) - targets]
         )
-        least = np.where(inside, beyond, common * total + 1).min(axis=(0, 2))
-        counts = inside.sum(axis=(0, 2)).tolist()
+        counted = np.array([self.unit // own for own in self.ranges], object)
+        inside = np.stack([low > 0, high < self.spread.last])
         return [
-            int(margin) if some else None
-            for margin, some in zip(least.tolist(), counts, strict=True)
+            min((beyond[:, rung] * counted)[inside[:, rung]].tolist(), default=None)
+            for rung in range(len(low))
         ]
 
     def _below(self, cuts: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -496,18 +494,6 @@ class _Widening:
 
 def _common(levels: tuple[Fraction, ...]) -> int:
     return math.lcm(*(level.denominator for level in levels))
-
-
-def _guessed(
-    wanted: npt.NDArray[np.float64], levels: npt.NDArray[np.float64], at: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Where levels lie that are below some known ones: on the lines between these; before the first one as far, times
-    `_TAIL`, as as much above it; before all where that is above the last one.
-    """
-    missing = np.maximum(levels[0] - wanted, 0)
-    mirrored = at[0] - _TAIL * (np.interp(levels[0] + missing, levels, at) - at[0])
-    inner = np.where(missing > 0, mirrored, np.interp(wanted, levels, at))
-    return np.where(levels[0] + missing > levels[-1], -np.inf, inner)
 
 
 def rank_error(
@@ -541,15 +527,7 @@ def interval_rank(
     levels: int = 1,
     level: Fraction = Fraction(1, 2),
 ) -> float:
-    """The half-width of an interval to expect, in units of weight between the estimate and each end.
-
-    Of more than three levels it is that of the level which needs the widest one.
-    """
-    together = levels <= MOST_TOGETHER
-    spread = (2 * max(level, 1 - level) if together else 2) / _shares(levels, confidence)[1]
-    return (
-        _slack(
-            len(_offsets(positions)) if together else len(_WIDENINGS) + 1, rate / spread, confidence
-        )
-        * 1.3
-    )
+    """The half-width of an interval to expect, in units of weight between the estimate and each end."""
+    spread = 2 * max(level, 1 - level) / _shares(levels, confidence)[1]
+    rungs = len(_offsets(positions)) if levels <= MOST_TOGETHER else len(_WIDENINGS) + 1
+    return _slack(rungs, rate / spread, confidence) * 1.3
