@@ -1,4 +1,4 @@
-"""A guess of all quantiles from a few that are known: a monotone curve through them, with tails that go on growing.
+"""A guess of all quantiles from a few that are known: straight on from each, with tails that go on growing.
 
 It is made of drawn points and of nothing else, so that it costs nothing; that intervals cover does not depend on it
 (quantiles.md, Lemma 3), only how wide they are.
@@ -15,53 +15,52 @@ __all__ = ["QuantileGuess"]
 
 Floats = npt.NDArray[np.float64]
 
+_FINE = 2.0**40
+"""Levels are taken as multiples of its inverse, so that one less a level is exact."""
+
 _STEEPEST = 2.0
 """How fast the slope of a tail may grow: with which power of the part of the weight that lies beyond."""
-
-_FINE = 2.0**40
-"""Levels are multiples of its inverse, so that one less a level is exact."""
 
 
 @dataclass(frozen=True)
 class QuantileGuess:
-    """The curve through points (levels, places), both sorted; the levels are different."""
+    """From points (levels, places), both sorted."""
 
     levels: Floats
     places: Floats
 
-    @classmethod
-    def of(cls, levels: Floats, places: Floats) -> QuantileGuess:
-        """Levels are rounded, and of those that are no longer different one is taken."""
-        different, first = np.unique(np.rint(levels * _FINE) / _FINE, return_index=True)
-        return cls(different, places[first])
+    def around(self, widths: Floats) -> tuple[Floats, Floats]:
+        """Where the quantiles of each level less and plus a width lie, one column for each level; some are infinite.
 
-    def at(self, wanted: Floats) -> Floats:
-        """Where levels lie; infinite from the level 1 on and from 0 down, and outside of fewer than three points."""
-        if len(self.levels) < 3:
-            found = np.interp(wanted, self.levels, self.places)
-            bottom, top = self.levels[0], self.levels[-1]
-        else:
-            mirrored = QuantileGuess(1 - self.levels[::-1], -self.places[::-1])
-            low, high = self.levels[1], self.levels[-2]
-            found = self._cubic(np.clip(wanted, low, high))
-            found = np.where(wanted > high, self._tail(1 - np.maximum(wanted, high)), found)
-            found = np.where(wanted < low, -mirrored._tail(np.minimum(wanted, low)), found)
-            bottom, top = np.nextafter(0.0, 1), np.nextafter(1.0, 0)
-        return np.where(wanted < bottom, -np.inf, np.where(wanted > top, np.inf, found))
+        From fewer than three levels, or from levels that are all but the same, nothing can be guessed.
+        """
+        levels = np.rint(self.levels * _FINE) / _FINE
+        if len(levels) < 3 or not (np.diff(levels) > 0).all():
+            return np.full_like(widths, -np.inf), np.full_like(widths, np.inf)
+        known = QuantileGuess(levels, self.places)
+        mirrored = QuantileGuess(1 - levels[::-1], -self.places[::-1])
+        lower = -mirrored._above(widths[:, ::-1], known)[:, ::-1]
+        return lower, known._above(widths, mirrored)
 
-    def _cubic(self, wanted: Floats) -> Floats:
-        """Between the second level and the last but one: cubic pieces."""
-        widths, slopes = np.diff(self.levels), self._slopes()
-        at = np.clip(np.searchsorted(self.levels, wanted, side="right") - 1, 0, len(widths) - 1)
-        width, part = widths[at], (wanted - self.levels[at]) / widths[at]
-        rest = 1 - part
-        ends = (1 + 2 * part) * rest**2 * self.places[at]
-        ends += (1 + 2 * rest) * part**2 * self.places[at + 1]
-        bend = width * part * rest * (rest * slopes[at] - part * slopes[at + 1])
-        return np.asarray(ends + bend)
+    def _above(self, widths: Floats, mirrored: QuantileGuess) -> Floats:
+        """On the straight line up to the next known point, on the line from point to point behind it; on a tail's curve
+        between its two outermost points and beyond.
+        """
+        wanted = self.levels + widths
+        following = np.append(self.levels[1:], 1)
+        points = np.interp(wanted, self.levels, self.places)
+        straight = self.places + self._slopes() * widths
+        found = np.where(wanted < following, straight, np.maximum(straight, points))
+        low, high = self.levels[1], self.levels[-2]
+        found = np.where(wanted < low, -mirrored._tail(np.minimum(wanted, low)), found)
+        found = np.where(wanted > high, self._tail(1 - np.maximum(wanted, high)), found)
+        return np.where(wanted >= 1, np.inf, found)
 
     def _slopes(self) -> Floats:
-        """Weighted harmonic means of the steps beside, which keep the curve monotone (Fritsch, Butland 1984)."""
+        """Means of the steps beside that are nearer to the smaller one (Fritsch, Butland 1984); at the ends one step.
+
+        Where values jump on one side of a point, those on the other side decide.
+        """
         widths = np.diff(self.levels)
         steps = np.diff(self.places) / widths
         left, right = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
