@@ -64,9 +64,7 @@ def smallest_scale(
 class _Costs:
     """The epsilons of the scales that were tried, and where between two of them the budget's must be."""
 
-    def __init__(
-        self, plan: Callable[[Fraction], Loss], epsilon: Number, delta: Number
-    ) -> None:
+    def __init__(self, plan: Callable[[Fraction], Loss], epsilon: Number, delta: Number) -> None:
         self._plan, self._delta, self._budget = plan, delta, _budget(epsilon, delta)
         self._tried: dict[Fraction, float] = {}
 
