@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SMALL", "connect_server", "local_session"]
+__all__ = ["SMALL", "connect_server", "hostile", "local_session"]
 
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
@@ -38,13 +38,31 @@ _START = {
 }
 
 
+_OTHERS = {
+    "UTC": "Asia/Tokyo",
+    "TIMESTAMP_LTZ": "TIMESTAMP_NTZ",
+    "EXCEPTION": "LAST_WIN",
+    "CORRECTED": "LEGACY",
+    "second": "first",
+    "true": "false",
+    "false": "true",
+}
+
+
+def hostile() -> dict[str, str]:
+    """What an application may set: another value for every setting that changes a meaning, which we must undo."""
+    from sordino.engines.spark.sessions import PINNED
+
+    return {name: _OTHERS[value] for name, value in PINNED.items()}
+
+
 @cache
 def local_session() -> Any:
-    """The application of this process, on two cores."""
+    """The application of this process, on two cores, with hostile settings."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.master("local[2]")
-    for key, value in {**_START, **SMALL}.items():
+    for key, value in {**_START, **SMALL, **hostile()}.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,6 +82,7 @@ def connect_server() -> Iterator[str]:
     conf = {
         **_START,
         **SMALL,
+        **hostile(),
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
     }

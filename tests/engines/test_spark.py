@@ -318,6 +318,26 @@ def test_a_table_of_the_catalog(catalog: Any, tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_table_may_be_called_like_a_part_of_a_statement(tmp_path: Path) -> None:
+    """The views of a statement go before the tables of the catalog, among which the next question looks."""
+    spark = local_session()
+    rows = sent(spark, ROWS)
+    rows.write.saveAsTable("shares", format="parquet", path=str(tmp_path / "t"))
+    try:
+        engine = partial(Spark, session=spark)
+        with so.Session(declared(table="shares"), engine=engine) as session:
+            parts = [
+                step.name
+                for one in session.preview(QUESTION, epsilon=1).statements
+                for step in steps(one.select)[0]
+            ]
+            assert "step.shares" in parts
+            first, second = (session.sql(QUESTION, epsilon=1000) for _ in range(2))
+        assert first.to_arrow()["ward"] == second.to_arrow()["ward"]
+    finally:
+        spark.sql("DROP TABLE shares")
+
+
 def test_partitions_elsewhere_are_refused(catalog: Any, tmp_path: Path) -> None:
     catalog.sql(
         "CREATE TABLE clinic.parts (id BIGINT, cost DOUBLE, k STRING) USING parquet PARTITIONED BY (k)"
@@ -450,7 +470,7 @@ def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
     statements = (
         so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
     )
-    assert any(step.kept for statement in statements for step in steps(statement.select)[0])
+    assert any(steps(statement.select)[0] for statement in statements)
     storage = engine._session.sparkContext._jsc.sc()
     with engine.snapshot(statements) as run:
         for statement in statements:
