@@ -582,7 +582,7 @@ def wrong(adapter: Adapter, seeds: range, queries: int) -> list[str]:
 
 def test_the_same_integers_with_generated_code() -> None:
     adapter = Adapter(options=ORDINARY)
-    assert wrong(adapter, range(500, 501), 2) == []
+    assert wrong(adapter, range(505, 506), 2) == []  # of short SQL: to compile code takes longest
     adapter.close()
 
 
