@@ -126,8 +126,7 @@ def differences(
     but for those of longer SQL.
     """
     dataset, frames, plans = made(seed, queries)
-    bench.load(dataset.tables, frames)
-    adapter.load(dataset.tables, frames)
+    loaded = False
     for plan in plans:
         if (
             longest is not None
@@ -135,6 +134,11 @@ def differences(
         ):
             seen["left out"] += 1
             continue
+        if not loaded:
+            bench.load(dataset.tables, frames)
+            adapter.load(dataset.tables, frames)
+            seen["worlds"] += 1
+            loaded = True
         wanted = bench.run(plan)
         seen["plans"] += 1
         try:

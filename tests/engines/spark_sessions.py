@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SMALL", "connect_address", "connect_server", "local_session"]
+__all__ = ["SMALL", "connect_address", "connect_server", "hostile", "local_session"]
 
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
@@ -35,20 +35,34 @@ _START = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
+}
+_PORT = "spark.connect.grpc.binding.port"
+_OTHERS = {
+    "UTC": "Asia/Tokyo",
+    "TIMESTAMP_LTZ": "TIMESTAMP_NTZ",
+    "EXCEPTION": "LAST_WIN",
+    "CORRECTED": "LEGACY",
+    "second": "first",
+    "true": "false",
+    "false": "true",
 }
 
 
-_PORT = "spark.connect.grpc.binding.port"
+def hostile() -> dict[str, str]:
+    """What an application may set: another value for every setting that changes a meaning, which we must undo."""
+    from sordino.engines.spark.sessions import PINNED
+
+    return {name: _OTHERS[value] for name, value in PINNED.items()}
 
 
 @cache
 def local_session() -> Any:
-    """The application of this process, on two cores."""
+    """The application of this process, on two cores, with hostile settings."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.master("local[2]")
-    for key, value in {**_START, **SMALL, _PORT: str(_free_port())}.items():
+    for key, value in {**_START, **SMALL, **hostile(), _PORT: str(_free_port())}.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -72,7 +86,7 @@ def connect_server() -> Iterator[str]:
     import pyspark
 
     port = _free_port()
-    conf = {**_START, **SMALL, _PORT: str(port)}
+    conf = {**_START, **SMALL, **hostile(), _PORT: str(port)}
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *options, "--class",

@@ -44,11 +44,12 @@ def test_a_session_asks_the_engine_that_it_is_given() -> None:
 
 def test_the_engine_opens_the_tables_of_the_session() -> None:
     opened: list[Any] = []
-    with so.Session(
-        DATA,
-        so.Budget(1),
-        engine=lambda tables: opened.append(tables) or DuckDB(tables),  # type: ignore[func-returns-value]
-    ) as session:
+
+    def opener(tables: Any) -> DuckDB:
+        opened.append(tables)
+        return DuckDB(tables)
+
+    with so.Session(DATA, so.Budget(1), engine=opener) as session:
         assert opened == [tuple(session.dataset.tables.values())]
 
 

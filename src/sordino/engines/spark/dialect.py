@@ -7,7 +7,7 @@ and sums that may not are decimals (`widths.py`). `session.py` pins the settings
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -68,6 +68,11 @@ def name_of(table: str) -> str:
     return f"{GATE}.{table}"
 
 
+def _step_name(name: str) -> str:
+    """The name of the temporary view of a named subquery, which no table of a catalog has: a view goes before it."""
+    return f"step.{name}"
+
+
 def _called(name: str) -> Callable[[Any, Any], str]:
     return lambda writer, node: f"{name}({writer.sql(node.this)})"
 
@@ -89,11 +94,10 @@ def _plainly(number: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """A named subquery; one that is `kept` is read several times, and Spark would compute it for each."""
+    """A named subquery that is read several times: Spark would compute it for each, unless it keeps its rows."""
 
     name: str
     sql: str
-    kept: bool
 
 
 class _Writer(Generator):
@@ -113,7 +117,8 @@ class _Writer(Generator):
         exp.Greatest: _of_all("GREATEST"),
     }
     widths: Widths
-    without_steps = False
+    apart: frozenset[str] | None = None
+    """The named subqueries that are views of their own, where not all stand before the SELECT."""
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a whole tree."""
@@ -137,27 +142,42 @@ class _Writer(Generator):
                 and not {key for key, value in node.args.items() if value} <= _CLAUSES
             ):
                 raise UnsupportedError("a clause of SELECT")
-        self.widths = Widths(tree)
+        self.widths, self.reads = Widths(tree), Counter[str]()
         return self.generate(tree, copy=False)
 
     def steps(self, tree: exp.Query) -> tuple[list[Step], str]:
-        """The named subqueries of a tree, and what is left of it."""
+        """The named subqueries that are kept, and what reads them."""
         self.written(tree)
-        uses = Counter(table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
-        self.without_steps = True
-        ctes = tree.args["with_"].expressions if tree.args.get("with_") else []
-        made = [
-            Step(
-                cte.alias,
-                self.generate(cte.this, copy=False),
-                bool(cte.args.get("materialized")) and uses[cte.alias] > 1,
-            )
-            for cte in ctes
+        named = tree.args["with_"].expressions if tree.args.get("with_") else []
+        ctes = {cte.alias: cte for cte in named}
+        kept = [
+            name
+            for name, cte in ctes.items()
+            if cte.args.get("materialized") and self.reads[name] > 1
         ]
-        return made, self.generate(tree, copy=False)
+        self.apart = frozenset(kept)
+        made = [Step(_step_name(name), self._with_others(ctes[name].this, ctes)) for name in kept]
+        return made, self._with_others(tree, ctes)
+
+    def _with_others(self, query: exp.Expr, ctes: Mapping[str, exp.CTE]) -> str:
+        """A query behind the named subqueries that it reads and that are no views."""
+        text, found = self.generate(query, copy=False), dict[str, str]()
+        wanted = self._named_in(query)
+        while wanted:
+            name = wanted.pop()
+            if name in ctes and name not in found and name not in (self.apart or ()):
+                found[name] = self.own_cte(ctes[name])
+                wanted |= self._named_in(ctes[name].this)
+        front = ", ".join(found[name] for name in ctes if name in found)
+        return f"WITH {front} {text}" if front else text
+
+    @staticmethod
+    def _named_in(query: exp.Expr) -> set[str]:
+        nodes = query.walk(prune=lambda node: isinstance(node, exp.With))
+        return {one.name for one in nodes if isinstance(one, exp.Table) and not one.args.get("db")}
 
     def own_with(self, node: exp.With) -> str:
-        return "" if self.without_steps else str(self.with_sql(node))
+        return str(self.with_sql(node)) if self.apart is None else ""
 
     def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
         node = expression if key is None else getattr(expression, "args", {}).get(key)
@@ -172,8 +192,14 @@ class _Writer(Generator):
         return f"{node.this}D"
 
     def own_table(self, node: exp.Table) -> str:
-        name = name_of(node.name) if node.args.get("db") else node.name
-        return quoted(name) + (f" AS {quoted(node.alias)}" if node.alias else "")
+        if node.args.get("db"):
+            return quoted(name_of(node.name)) + (f" AS {quoted(node.alias)}" if node.alias else "")
+        self.reads[node.name] += 1
+        if node.name in (
+            self.apart or ()
+        ):  # columns are qualified by the name that stands in the tree
+            return f"{quoted(_step_name(node.name))} AS {quoted(node.alias or node.name)}"
+        return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
 
     def own_cte(self, node: exp.CTE) -> str:
         # Spark decides by itself what it computes once
@@ -468,9 +494,7 @@ def _texts(node: exp.Expr) -> list[str]:
 
 
 def steps(tree: exp.Query) -> tuple[list[Step], str]:
-    """A statement as views that are made one after another,
-    and a last SELECT that reads them; `write` is all in one.
-    """
+    """A statement as views that are made one after another, and a last SELECT that reads them."""
     try:
         return _Writer(dialect="spark", unsupported_level=ErrorLevel.RAISE).steps(tree)
     except UnsupportedError as error:

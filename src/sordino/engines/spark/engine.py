@@ -23,7 +23,7 @@ from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_
 from sordino.engines.interruptible import interruptible
 from sordino.engines.spark.dialect import name_of, quoted, steps
 from sordino.engines.spark.progress import Progress
-from sordino.engines.spark.sessions import end_session, open_session, quiet
+from sordino.engines.spark.sessions import end_session, is_remote, open_session, quiet
 from sordino.engines.spark.sources import Pinned, enter, enter_public, sent, share_key
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement, Values
@@ -141,7 +141,7 @@ class Spark:
             statement.text(self.dialect)
             planned = False
             with self._lock, quiet(), contextlib.suppress(Exception):  # whatever an error says
-                planned = bool(self._planned(statement).rows.schema.names)
+                planned = self._is_planned(self._planned(statement).rows)
             if not planned:
                 self._forget()
                 rule = "Spark does not understand it as it was written for it, or is not there any more"
@@ -183,13 +183,17 @@ class Spark:
             made = self._ready[id(statement)] = _Planned()
             before, last = steps(statement.select)
             for step in before:
-                rows = self._session.sql(step.sql)
-                if step.kept:
-                    made.kept.append(rows.persist())
-                rows.createOrReplaceTempView(quoted(step.name))
+                made.kept.append(self._session.sql(step.sql).persist())
+                made.kept[-1].createOrReplaceTempView(quoted(step.name))
                 self._views.append(step.name)
             made.rows = self._session.sql(last)
         return self._ready[id(statement)]
+
+    def _is_planned(self, rows: Any) -> bool:
+        """Whether Spark knows how to compute rows. In this process it plans once, now; a server would do so twice."""
+        if not is_remote(self._session):
+            rows._jdf.queryExecution().executedPlan()
+        return bool(rows.schema.names)
 
     def _forget(self, *only: int) -> None:
         """Give back what was kept for statements, all or some."""
