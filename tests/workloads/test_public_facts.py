@@ -243,11 +243,12 @@ def test_neighbours_cost_no_more_than_is_charged_whether_or_not_columns_are_equa
 def test_names_of_zeros_are_read_in_any_case() -> None:
     """What is left by the margins is never put where a zero is, however its column was written."""
     with so.Session(dataset()) as session:
-        found = session.marginals(
-            NAMES, tables=[["sex", "pregnant"], ["pregnant", "region"]], epsilon=1,
-            zeros=[{"SEX": "f", "Pregnant": True}],
-        )  # fmt: skip
-    assert found["sex", "pregnant"].cells[1, 1] == 0
+        for _ in range(12):
+            found = session.marginals(
+                NAMES, tables=[["sex", "pregnant"], ["pregnant", "region"]], epsilon=0.3,
+                zeros=[{"SEX": "f", "Pregnant": True}],
+            )  # fmt: skip
+            assert found["sex", "pregnant"].cells[1, 1] == 0
 
 
 def test_values_that_only_one_of_equal_columns_has_are_zero() -> None:

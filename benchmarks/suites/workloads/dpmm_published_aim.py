@@ -1,7 +1,7 @@
 """AIM as published: private-pgm's `mechanisms/aim.py` (its NumPy version, all pairs, 80 MB, its own defaults).
 
-It is a script, not a package: name the folder that holds it in SORDINO_AIM. It finds private-pgm as dpmm ships it.
-A run takes from minutes to hours: SORDINO_PEER_SECONDS says when to give up.
+It is a script, not a package: name the folder that holds it in SORDINO_AIM; without it nothing is run. It finds
+private-pgm as dpmm ships it. A run takes from minutes to hours: SORDINO_PEER_SECONDS says when to give up.
 """
 
 import importlib
@@ -29,6 +29,8 @@ def made(epsilon: float, names: list[str], sizes: list[int], rows: np.ndarray) -
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.environ.get("SORDINO_AIM", ""))
+    if not os.environ.get("SORDINO_AIM"):
+        sys.exit(0)  # report.py knows the figures that were measured once
+    sys.path.insert(0, os.environ["SORDINO_AIM"])
     sys.modules |= {"mbi": mbi, "hdmm": matrix, "hdmm.matrix": matrix}
     measure("AIM (private-pgm's script)", made)

@@ -29,6 +29,13 @@ MEASURED_ONCE: tuple[Row, ...] = (
         "cpu_seconds": 98,
     },
     {
+        "tool": "AIM (private-pgm's script)",
+        "case": "epsilon 0.1",
+        "pairs": 0.1108,
+        "triples": 0.1865,
+        "cpu_seconds": 186,
+    },
+    {
         "tool": "OpenDP AIM",
         "case": "epsilon 1",
         "error": "stopped after 171 seconds of processor time",
@@ -39,10 +46,31 @@ MEASURED_ONCE: tuple[Row, ...] = (
         "error": "stopped after 172 seconds of processor time",
     },
 )
-"""The first four on 2026-11-15, by scripts that are not on the registry, so that they cannot be run here again; the
-last three on 2026-11-18, by the scripts of this suite. All on the machine of this report under load; a row of this run
-replaces the one of its tool and case.
+"""The first four on 2026-11-15, by scripts that are not on the registry; OpenDP's and dpmm's on 2026-11-18, by the
+scripts of this suite; AIM on 2026-11-19, by private-pgm's script (`dpmm_published_aim.py`). All on the machine of this
+report under load, each once; a row of this run replaces the one of its tool and case.
 """
+PLANNER_ONCE: tuple[Row, ...] = (
+    {
+        "tool": "ResidualPlanner",
+        "case": "adult, 14 columns",
+        "variances": 180875785.55190682,
+        "plan_cpu_seconds": 0.0164,
+        "measure_cpu_seconds": 0.336,
+        "release_cpu_seconds": 0.134,
+        "peak_mb": 363,
+    },
+    {
+        "tool": "ResidualPlanner",
+        "case": "100 columns of 10 values",
+        "variances": 50756624003.39636,
+        "plan_cpu_seconds": 0.697,
+        "measure_cpu_seconds": 13.12,
+        "release_cpu_seconds": 0.726,
+        "peak_mb": 1891,
+    },
+)
+"""On 2026-11-19 by `planner_marginals.py`, with the published script; a row of this run replaces its own."""
 
 HOW_TO_READ = """
 **How to read this.** 48,842 rows of census income, 14 columns as integers with 2 to 100 values, delta 1e-9. *Marginals*:
@@ -57,7 +85,9 @@ peer's run is given up after 900 CPU seconds.
 
 
 def section(rows: list[Row]) -> str:
-    tables = [one for one in rows if one["part"] == "marginals" and "error" not in one]
+    tables = [one for one in rows if one.get("part") == "marginals" and "error" not in one]
+    run = {(one["tool"], one["case"]) for one in tables}
+    tables += [one for one in PLANNER_ONCE if (one["tool"], one["case"]) not in run]
     made = _synthesis(rows)
     parts = [
         HOW_TO_READ.lstrip(),
