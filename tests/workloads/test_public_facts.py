@@ -216,6 +216,41 @@ def test_equal_columns_are_measured_once(ways: int) -> None:
         assert three[:, 0, 0].any()
 
 
+def test_neighbours_cost_no_more_than_is_charged_whether_or_not_columns_are_equal() -> None:
+    """Only the first of equal columns is read: a person whose other value differs moves no further."""
+    rows = {name: np.asarray(cells)[:20] for name, cells in ROWS.items()}
+    rows["again"] = np.array(list("NSWNW" * 4))
+    names, nearest = ["sex", "region", "pregnant", "again"], 0.0
+    facts = {"facts": {"region": {"N": 1, "S": 2, "W": 3}}, "zeros": [{"again": "N", "sex": "m"}]}
+    for ways, more in ((2, {}), (3, {}), (2, facts)):
+        found = []
+        for kept in (np.arange(20), np.arange(19)):
+            table = pa.table({name: cells[kept] for name, cells in rows.items()})
+            data = so.Dataset(table, unit="row", columns=COLUMNS, budget=so.Budget(40, 1e-6))
+            meter, equal = TwoMeterFilter(so.Budget(40, 1e-6)), [("again", "region")]
+            plan = plan_workload(data, meter, names, ways=ways, epsilon=1, equal=equal, **more)
+            with so.Session(data) as session:
+                counts = plan.counting.counts(session._engine.run(plan.statements[0]))
+            found.append(exact_contrasts(plan, counts).astype(object))
+        apart = noise_of(plan).mu_squared(found[0] - found[1])
+        assert plan.charge.mu_squared is not None
+        assert 0 < apart <= plan.charge.mu_squared
+        nearest = max(nearest, float(apart / plan.charge.mu_squared))
+        assert "again" not in plan.counting.statement.text()
+    assert nearest > 0.999
+
+
+def test_names_of_zeros_are_read_in_any_case() -> None:
+    """What is left by the margins is never put where a zero is, however its column was written."""
+    with so.Session(dataset()) as session:
+        for _ in range(12):
+            found = session.marginals(
+                NAMES, tables=[["sex", "pregnant"], ["pregnant", "region"]], epsilon=0.3,
+                zeros=[{"SEX": "f", "Pregnant": True}],
+            )  # fmt: skip
+            assert found["sex", "pregnant"].cells[1, 1] == 0
+
+
 def test_values_that_only_one_of_equal_columns_has_are_zero() -> None:
     columns = {
         **COLUMNS,

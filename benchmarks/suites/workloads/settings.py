@@ -26,7 +26,9 @@ DELTA = 1e-9
 FOLDER = Path(
     os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data")
 )
-PEER_SECONDS = 900
+MU_SQUARED = 0.03311483049017331
+"""The price of epsilon 1 at DELTA in Gaussian noise: the largest mu, squared."""
+PEER_SECONDS = int(os.environ.get("SORDINO_PEER_SECONDS", "900"))
 """Processor time after which a peer's run is given up."""
 
 

@@ -183,12 +183,15 @@ class Marginals:
     @property
     def _known(self) -> list[ColumnSet]:
         """The sets of columns whose counts have no noise: they were public."""
-        found: list[ColumnSet] = []
+        found: dict[ColumnSet, None] = {}
+        if () in self.precision:
+            return []
         for part in below(self.counts):
-            wide = tuple(i for i in part if len(self.columns[i].values) > 1)
-            if not any(own in self.precision for own in below([wide])):
-                found.append(part)
-        return found
+            smaller = (part[:k] + part[k + 1 :] for k in range(len(part)))
+            noisy = part in self.precision or any(len(self.columns[i].values) == 1 for i in part)
+            if not noisy and all(one in found for one in smaller):
+                found[part] = None
+        return list(found)
 
     def with_receipt(self, receipt: Receipt) -> Marginals:
         """The same with its receipt."""

@@ -24,9 +24,9 @@ __all__ = ["nearest_whole", "whole_tables"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-_JOINT = 2**16
-"""Up to this many cells, a table over all columns is made."""
-_ROUNDS, _FITS, _MOVES = 50, 200, 2000
+_JOINT, _WORK = 2**16, 2**21
+"""Up to this many cells, and cells times sets of columns, a table over all columns is made."""
+_ROUNDS, _FITS, _MOVES = 50, 100, 2000
 _NEVER = -1e300
 _ASK = "Ask for one table that holds all others, or for synthetic rows: session.synthesize()."
 
@@ -61,12 +61,12 @@ def _agreeing(
     sizes = {
         i: n for table, cells in noisy.items() for i, n in zip(table, cells.shape, strict=True)
     }
-    if math.prod(sizes.values()) <= _JOINT:
+    cells = math.prod(sizes.values())
+    if cells <= _JOINT and cells * sum(2 ** len(table) for table in noisy) <= _WORK:
         shape = tuple(sizes[i] for i in columns)
         return _by_one_table(noisy, free, fixed, columns, shape)
-    pairs = itertools.combinations(noisy, 2)
-    shared = [tuple(sorted(set(one) & set(other))) for one, other in pairs]
-    parts = largest_sets(shared)
+    shared = _shared(list(noisy))
+    parts = largest_sets([part for own in shared.values() for part in own])
     smaller = {part: np.asarray(summed(noisy, part)) for part in parts}
     allowed = {part: _allowed(free, part) for part in parts}
     within: dict[ColumnSet, Ints] = {}
@@ -76,10 +76,23 @@ def _agreeing(
     common = _agreeing(smaller, allowed, within)
     found = {}
     for table, target in noisy.items():
-        own = [part for part in shared if set(part) <= set(table)]
-        given = {part: np.asarray(summed(common, part)) for part in largest_sets(own)}
+        given = {part: np.asarray(summed(common, part)) for part in shared[table]}
         given |= {part: counts for part, counts in fixed.items() if set(part) <= set(table)}
         found[table] = nearest_whole(table, target, free[table], given)
+    return found
+
+
+def _shared(tables: Sequence[ColumnSet]) -> dict[ColumnSet, list[ColumnSet]]:
+    """What each table shares with others, the largest sets alone; refused where they close a circle."""
+    holding: dict[int, list[ColumnSet]] = {}
+    for table in tables:
+        for i in table:
+            holding.setdefault(i, []).append(table)
+    found = {}
+    for table in tables:
+        near = {other for i in table for other in holding[i]} - {table}
+        both = {tuple(i for i in table if i in other) for other in near} or {()}
+        found[table] = _without_circle(largest_sets(list(both)))
     return found
 
 
