@@ -75,9 +75,8 @@ class Environment:
         for command in ([sys.executable, "-m", "venv", "--clear", str(self.folder)], pip):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                print(
-                    done.stderr, file=sys.stderr
-                )  # names hosts and paths, so it stays out of the results
+                # names hosts and paths, so it stays out of the results
+                print(done.stderr, file=sys.stderr)
                 return f"could not install {' '.join(self.requirements)}"
         stamp.write_text(wanted)
         return None

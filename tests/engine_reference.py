@@ -253,8 +253,9 @@ def _cell(key: Key, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return key.cells[key.values.index(value)] if value in key.values else None
     step = next(
-        (Fraction(v) / n for v, n in zip(key.values, key.cells, strict=True) if n), Fraction(1)
-    )  # type: ignore[arg-type]
+        (Fraction(v) / n for v, n in zip(key.values, key.cells, strict=True) if n),  # type: ignore[arg-type]
+        Fraction(1),
+    )
     steps = (
         Fraction(value) / step
         if isinstance(value, int)

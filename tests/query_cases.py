@@ -307,9 +307,8 @@ def random_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     if not world.person:
         rows = [row for _ in range(rng.randint(1, 25)) for row in own_rows(rng, world)]
     else:
-        for person in rng.sample(
-            _ids(world)[:-1], rng.randint(1, 6)
-        ):  # the last id is kept for newcomers
+        # the last id is kept for newcomers
+        for person in rng.sample(_ids(world)[:-1], rng.randint(1, 6)):
             rows += _named(own_rows(rng, world), person)
         rows += _named([_random_row(rng, world) for _ in range(rng.randint(0, 3))], None)
     rng.shuffle(rows)

@@ -73,16 +73,20 @@ def test_the_tests_that_should_kill_them_exist() -> None:
             assert f"def {name}(" in (ROOT / path).read_text(), test
 
 
+def bug(symbol: str, old: str, new: str) -> Mutant:
+    return Mutant("m", "room", "file.py", symbol, old, new, "It harms.", (), ())
+
+
 def test_an_old_text_must_be_there_once() -> None:
-    mutant = Mutant("m", "room", "file.py", "a", "b", "It harms.", (), ())
-    assert mutant.planted("xax") == "xbx"
-    for text in ("xx", "aa"):
+    mutant = bug("f", "a", "b")
+    assert mutant.planted("def f(): return a") == "def f(): return b"
+    for text in ("def f(): return c", "def f(): return a + a"):
         with pytest.raises(ValueError, match="occurs"):
             mutant.planted(text)
 
 
 def test_how_lines_are_broken_makes_no_difference() -> None:
-    mutant = Mutant("m", "room", "file.py", "f(a, b)[0]", "f(b, a)[0]", "It harms.", (), ())
+    mutant = bug("x", "f(a, b)[0]", "f(b, a)[0]")
     assert mutant.planted("x = f(\n    a,\n    b,\n)[0]\n") == "x = f(b, a)[0]\n"
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutant.planted("x = f(ab)[0]")
@@ -92,15 +96,26 @@ def test_a_symbol_says_where() -> None:
     source = (
         "def f():\n    return 1\n\n\nclass A:\n    @staticmethod\n    def f():\n        return 1\n"
     )
-    mutant = Mutant("m", "room", "file.py", "return 1", "return 2", "It harms.", (), ())
-    with pytest.raises(ValueError, match="occurs 2 times"):
-        mutant.planted(source)
-    assert replace(mutant, symbol="f").planted(source) == source.replace("1", "2", 1)
-    assert replace(mutant, symbol="A.f").planted(source) == source.replace(
-        "        return 1", "        return 2"
+    mutant = bug("f", "return 1", "return 2")
+    assert mutant.planted(source) == source.replace("1", "2", 1)
+    assert replace(mutant, symbol="A").planted(source) == replace(mutant, symbol="A.f").planted(
+        source
     )
-    with pytest.raises(ValueError, match="is there 0 times"):
-        replace(mutant, symbol="A.g").planted(source)
+    for symbol in ("A.g", "g", "A.f.f"):
+        with pytest.raises(ValueError, match="is there 0 times"):
+            replace(mutant, symbol=symbol).planted(source)
+    with pytest.raises(ValueError, match="is there 2 times"):
+        mutant.planted(source + source)
+
+
+def test_assigned_names_and_decorators_are_symbols_too() -> None:
+    source = (
+        "a = 1\nb: int = 1\nc, d = 1, 2\n\n\nclass A:\n    e = 1\n\n    @f(1)\n    def g(): ...\n"
+    )
+    for symbol, line in (("a", 0), ("b", 1), ("d", 2), ("A.e", 6), ("A.g", 8)):
+        lines = source.splitlines(keepends=True)
+        lines[line] = lines[line].replace("1", "3", 1)
+        assert bug(symbol, "1", "3").planted(source) == "".join(lines)
 
 
 def test_only_kills_count() -> None:
@@ -134,6 +149,7 @@ def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_cras
         "harmless",
         "room",
         "mechanisms/laplace.py",
+        "Laplace.calibrated",
         old,
         f"hint = hint\n        {old}",
         "None.",
@@ -141,7 +157,11 @@ def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_cras
         tests,
     )
     broken = replace(
-        harmless, file="mechanisms/lattice.py", old="class Lattice:", new="class Lattice(None):"
+        harmless,
+        file="mechanisms/lattice.py",
+        symbol="Lattice",
+        old="class Lattice:",
+        new="class Lattice(None):",
     )
     assert trial(harmless, tmp_path, 600, own=True).status == "survived"
     assert trial(broken, tmp_path, 600, own=True).status == "crashed"

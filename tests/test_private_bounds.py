@@ -124,9 +124,8 @@ def test_one_charge_whatever_is_found(session: so.Session) -> None:
                          "SELECT AVG(cost) AS s, VARIANCE(dose) AS m FROM visits"):  # fmt: skip
             plan = session.preview(question, epsilon=1, mechanism=mechanism, bounds="private")
             assert isinstance(plan, PrivateBounds)
-            session.sql(
-                "SELECT COUNT(*) AS n FROM visits", epsilon=1, mechanism=mechanism
-            )  # the meters move on
+            # the meters move on
+            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1, mechanism=mechanism)
             searches = [one.search for one in plan.searched if isinstance(one.search, NumberSearch)]
             for low, high in ((0, 1), (2, 60), (70, 71), (100, -1), (0, -1)):
                 limits = [one.fine(one.coarse[low], one.coarse[high]) for one in searches]

@@ -232,9 +232,8 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         joint_world, rows = side_by_side(world, several)
         alone, together = world.dataset(several[0]), joint_world.dataset(rows)
         for found in random_plans(rng, world, alone, 4, Counter()):
-            centred = any(
-                isinstance(release.partial, CentredMean) for release in found.sums
-            )  # never beside groups
+            # never beside groups
+            centred = any(isinstance(release.partial, CentredMean) for release in found.sums)
             if found.who.certain or centred or by_hash(found):
                 continue
             try:

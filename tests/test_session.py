@@ -609,9 +609,8 @@ def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> N
             try:
                 session.sql(COUNT, epsilon=Fraction(1, 4), request_id="child")
             except InvalidInput:
-                again = session.sql(
-                    COUNT, epsilon=Fraction(1, 4), request_id="r"
-                )  # what is stored needs no engine
+                # what is stored needs no engine
+                again = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
                 code = 0 if again.to_json() == first.to_json() else 2
             finally:
                 os._exit(code)
@@ -660,9 +659,8 @@ def test_sessions_of_analysts_share_engine_ledger_and_public_tables() -> None:
         bob.close()
         with pytest.raises(so.errors.InvalidInput, match="closed session"):
             bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
-        ana.sql(
-            "SELECT COUNT(*) AS n FROM visits", epsilon=0.25
-        )  # one who leaves takes nothing away
+        # one who leaves takes nothing away
+        ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
         assert {receipt.analyst for receipt in session.receipts} == {"ana", "bob"}
     with pytest.raises(so.errors.InvalidInput, match="closed session"):
         ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)

@@ -56,10 +56,8 @@ def form(output: Any) -> str:
 def executed(path: Path) -> Any:
     """The notebook with new outputs, run in an empty folder."""
     book: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        patch.dict(os.environ, COLUMNS="100"),
-    ):  # a terminal's width is not theirs
+    # a terminal's width is not theirs
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, COLUMNS="100"):
         NotebookClient(
             book, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
         ).execute()

@@ -77,9 +77,8 @@ def _filled(text: str, width: int) -> list[str]:
     )
     for place, word in enumerate(words):
         after = words[place + 1] if place + 1 < len(words) else ""
-        needed = len(word) + (
-            1 + len(after) if _STARTS.match(after) else 0
-        )  # what must not begin a line comes along
+        # what must not begin a line comes along
+        needed = len(word) + (1 + len(after) if _STARTS.match(after) else 0)
         if current and len(current) + 1 + needed > width and not _STARTS.match(word):
             lines.append(current)
             current = word

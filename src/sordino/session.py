@@ -185,9 +185,8 @@ class Session:
         self._done: float | None = None
         self._steps = 0, 1
         """Which statement of a question is running, and how many it has."""
-        pinned(
-            self.dataset.tables.values()
-        )  # a source that is no plain file is refused before a ledger is made for it
+        # a source that is no plain file is refused before a ledger is made for it
+        pinned(self.dataset.tables.values())
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
@@ -520,9 +519,8 @@ class Session:
         """What a query would run and cost; free, and no data are read but public tables."""
         asked, cost = parse(query) if isinstance(query, str) else query, Cost.offered(**offer)
         if asked.sets is not None:
-            return cast(
-                "Plan", self._plan_sets(asked, cost)
-            )  # it says the same of itself, in the same words
+            # it says the same of itself, in the same words
+            return cast("Plan", self._plan_sets(asked, cost))
         return self._plan(asked, cost)
 
     def _plan(self, query: Query, cost: Cost) -> Plan:

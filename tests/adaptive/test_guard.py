@@ -102,9 +102,8 @@ def test_a_real_interrupt_passes_and_handlers_are_as_before() -> None:
         raise Stopped
 
     sample = GuardedSample.of(np.ones(3))
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a job in the background may ignore it
+    # a job in the background may ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for phi in (interrupted, swallows):
             with pytest.raises(KeyboardInterrupt) as caught:
@@ -177,7 +176,7 @@ def test_functions_of_other_rows_are_refused_where_the_example_shows_it(
 def test_the_refusal_says_what_differs() -> None:
     with pytest.raises(
         InvalidInput,
-        match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*each row by itself",
+        match=r"gave 0\.625 for one of 4 example rows, 0 for it alone.*one row at a time",
     ):
         GuardedSample.of(np.zeros(5)).rehearse(lambda x: x - x.mean())
     seen: list[int] = []

@@ -168,9 +168,8 @@ def test_half_widths_grow_with_questions_and_their_failures_sum_to_what_is_allow
 
 def test_hardly_any_noise_is_no_matter_for_floats() -> None:
     holdout = Holdout(np.ones(10_000), epsilon=10**6, most=3)
-    assert holdout.check(0, lambda x: x).value == pytest.approx(
-        1.0, abs=1e-7
-    )  # a hundred scales of the noise
+    # a hundred scales of the noise
+    assert holdout.check(0, lambda x: x).value == pytest.approx(1.0, abs=1e-7)
     assert holdout.guarantee(questions=10).population < 0.2
     with pytest.raises(InvalidInput, match="a million"):
         Holdout(np.ones(10_000), epsilon=10**400, most=3)

@@ -132,9 +132,9 @@ def test_failing_on_the_rows_has_the_same_status_as_not(phi: object) -> None:
     """NaN and errors count 0, values outside are clamped: the status tells nothing of the rows."""
     with replay(Tape(1)):
         told = [
-            StatisticalQueries(sample, questions=3, scale=0.001).ask(phi)
+            StatisticalQueries(sample, questions=3, scale=0.001).ask(phi)  # type: ignore[arg-type]
             for sample in (ROWS, ROWS % 3)
-        ]  # type: ignore[arg-type]
+        ]
     for answer in told:
         assert (answer.half_width, answer.noise, answer.left) == (
             told[0].half_width,

@@ -19,8 +19,8 @@ from sordino.query.aggregates.estimates import Estimates
 def answer(keys: tuple[str, ...], values: list[float], half: float, **more: object) -> Answer:
     v = np.array(values)
     return Answer(
-        (KeyColumn("ward", keys), EstimateColumn("n", Estimates(v, v - half, v + half), **more))
-    )  # type: ignore[arg-type]
+        (KeyColumn("ward", keys), EstimateColumn("n", Estimates(v, v - half, v + half), **more))  # type: ignore[arg-type]
+    )
 
 
 def test_numbers_are_weighted_by_precision() -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
-from sordino.answer import plot
 from sordino.answer.notebook_progress import NotebookBar, notebook_bar
 from sordino.privacy.notebook import card, meter
+from sordino.privacy.picture import colours
 
 EVIL = "</td><script>alert(1)</script>"
 NAME = 'a"<b>&'
@@ -75,6 +75,10 @@ def test_a_session_shows_its_budget_and_a_closed_one_none(session: so.Session) -
     assert "100 % of Budget(epsilon=5" in session._repr_html_()
     session.sql(question(), epsilon=1)
     assert "100 % of" not in session._repr_html_()
+    left = session.remaining._repr_html_()
+    assert ">epsilon<" in left
+    assert ">4<" in left
+    assert "rho" not in left
     assert isinstance(session.receipts, tuple)
     assert session.receipts == tuple(session.receipts)
     session.close()
@@ -151,6 +155,6 @@ def test_progress_counts_the_statements_of_a_question(
 
 @pytest.mark.parametrize("count", [1, 2, 10, 11, 24, 60, 200])
 def test_no_two_colours_are_alike(count: int) -> None:
-    colours = plot._colours(count)
-    assert len(set(colours)) == len(colours) == count
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
+    found = colours(count)
+    assert len(set(found)) == len(found) == count
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in found)

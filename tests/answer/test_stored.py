@@ -35,16 +35,14 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 def column(name: str, triples: list[tuple[float, float, float]], **options: Any) -> EstimateColumn:
     value, low, high = (np.array([t[i] for t in triples], float) for i in range(3))
-    with np.errstate(
-        invalid="ignore", over="ignore"
-    ):  # numbers at the end of all floats are moved, too
+    # numbers at the end of all floats are moved, too
+    with np.errstate(invalid="ignore", over="ignore"):
         return EstimateColumn(name, Estimates(value, low, high), **options)
 
 
 TEXTS = st.text(st.characters(), max_size=5)  # lone surrogates included
-MOMENTS = st.datetimes().map(
-    lambda at: at.replace(fold=0)
-)  # which of two equal hours it is means nothing without a place
+# which of two equal hours it is means nothing without a place
+MOMENTS = st.datetimes().map(lambda at: at.replace(fold=0))
 KEYS: list[st.SearchStrategy[Any]] = [
     st.text(max_size=5),
     st.integers(),

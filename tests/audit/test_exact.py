@@ -104,9 +104,9 @@ def test_the_smallest_epsilon_inverts_the_smallest_delta(
         if low > 0:
             assert exceeds(lambda e=Fraction(low) * PERCENT: found.delta_ball(e), delta) is True  # type: ignore[misc]
         assert (
-            exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta)
+            exceeds(lambda e=Fraction(high) + Fraction(1, 10**9): found.delta_ball(e), delta)  # type: ignore[misc]
             is False
-        )  # type: ignore[misc]
+        )
 
 
 @pytest.mark.parametrize("step", [1, Fraction(1, 2), Fraction(1, 2**20)])
@@ -230,9 +230,8 @@ def test_noisy_max_with_geometric_noise_has_the_epsilon_of_its_noise() -> None:
 
     p, q = law(noisy_max, (3, 3)), law(noisy_max, (4, 3))
     mass = [HALF ** (k + 1) for k in range(reach)] + [HALF**reach]
-    second_wins = sum(
-        (mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0)
-    )  # b > a, for a below the cut
+    # b > a, for a below the cut
+    second_wins = sum((mass[a] * HALF ** (a + 1) for a in range(reach)), Fraction(0))
     assert q == {0: 1 - second_wins, 1: second_wins}
     assert p == {0: second_wins, 1: 1 - second_wins}
     odds = (1 - second_wins) / second_wins

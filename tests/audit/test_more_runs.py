@@ -34,9 +34,8 @@ def test_no_step_of_the_ladder_leads_down(name: str, monkeypatch: pytest.MonkeyP
     def noted(gauge: Any, readings: Any, runs: int, claim: Any, alpha: float) -> Any:
         found = certify(gauge, readings, runs, claim, alpha)
         middle = certify(gauge, readings, runs, claim, 0.5).epsilon
-        errors.append(
-            (middle - found.epsilon) / 3
-        )  # at 0.5 the bound is about what was seen, at 0.999 it is 3 errors less
+        # at 0.5 the bound is about what was seen, at 0.999 it is 3 errors less
+        errors.append((middle - found.epsilon) / 3)
         return found
 
     monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)

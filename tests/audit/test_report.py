@@ -122,6 +122,13 @@ def test_figures_show_what_they_were_given() -> None:
         assert shown in HOSTILE.to_text()
 
 
+def test_no_two_series_of_a_figure_are_drawn_alike() -> None:
+    series = tuple(Series(f"s{i}", (0.0, 1.0), (0.1, 0.2)) for i in range(12))
+    chart = replace(UNDECIDED, figures=(Figure("t", "x", "y", series),)).plot().to_dict()
+    (panel,) = chart["vconcat"]
+    assert len(set(panel["encoding"]["color"]["scale"]["range"])) == len(series)
+
+
 def test_many_named_places_are_cut() -> None:
     many = tuple(map(float, range(40)))
     figure = Figure(
@@ -209,9 +216,8 @@ def test_any_report_can_be_shown_and_what_is_encodable_is_stored(
     shown = report.to_text()
     assert all(c == "\n" or c.isprintable() for c in shown)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sordino.audit.reporting.figures.find_spec", lambda _: None
-        )  # drawn in the test below
+        # drawn in the test below
+        patch.setattr("sordino.audit.reporting.figures.find_spec", lambda _: None)
         report.to_html().encode()
     report.to_json().encode()
     if not any("\ud800" <= c <= "\udfff" for c in f"{text}{figure}"):

@@ -22,7 +22,7 @@ import pytest
 
 from sordino import Laplace
 from sordino.audit.claim import Claim
-from sordino.audit.known_truth import SPECIMENS
+from sordino.audit.known_truth import ZOO_ENTRIES
 from sordino.audit.sampled.events import Event, Gauge, Reading
 from sordino.audit.sampled.features import Value, Whole
 from sordino.audit.sampled.findings import certify
@@ -33,7 +33,7 @@ from sordino.audit.sampled.workers import Alone, Forked, Team, team
 from tape import Tape, replay
 
 LATER = 1e18
-ZOO = {specimen.name: specimen for specimen in SPECIMENS}
+ZOO = {specimen.name: specimen for specimen in ZOO_ENTRIES}
 
 
 def nothing(_: Any) -> None:
@@ -95,10 +95,10 @@ def test_a_replay_would_be_seen() -> None:
 def test_each_side_gets_its_input(kind: Any) -> None:
     with crew(kind, lambda d, *, size: np.full(size, d), "left", "right") as team_:
         a, b = team_.draw(0, 300, LATER, nothing)
-        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == [
+        assert [t.table.names[int(t.table.columns[""].atoms[0])] for t in (a, b)] == [  # type: ignore[index]
             "left",
             "right",
-        ]  # type: ignore[index]
+        ]
         gauge = seen_before(a.table)
         first, second = team_.tally(0, gauge, (1000, 2000), LATER, nothing)
         assert (first.hits, second.runs, second.hits) == (1000, 2000, 0)

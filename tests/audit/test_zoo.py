@@ -22,8 +22,8 @@ from scipy.special import ndtr
 from sordino.audit.computed.law import law
 from sordino.audit.inputs.neighbors import check
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.known_truth import SPECIMENS, audited, choices, noise, programs, responses, run
-from sordino.audit.known_truth.specimen import Specimen
+from sordino.audit.known_truth import ZOO_ENTRIES, audited, choices, noise, programs, responses, run
+from sordino.audit.known_truth.zoo_entry import ZooEntry
 from sordino.audit.reporting.report import Dossier, Report, Verdict
 from sordino.audit.sampled.findings import Certified, certify
 from sordino.errors import InvalidInput
@@ -32,21 +32,21 @@ from tape import Tape, replay
 
 Floats = npt.NDArray[np.float64]
 
-ZOO = {specimen.name: specimen for specimen in SPECIMENS}
+ZOO = {specimen.name: specimen for specimen in ZOO_ENTRIES}
 ENTRIES = tomllib.loads(Path(choices.__file__).with_name("zoo.toml").read_text())
 EVERY = {**ZOO, **{row.specimen.name: row.specimen for row in REFERENCE}}
 
 
-def names(wanted: Callable[[Specimen], bool]) -> pytest.MarkDecorator:
+def names(wanted: Callable[[ZooEntry], bool]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "name", [name for name, specimen in EVERY.items() if wanted(specimen)]
     )
 
 
 def test_what_is_in_it() -> None:
-    assert len(ZOO) == len(SPECIMENS)
-    assert sum(specimen.broken for specimen in SPECIMENS) >= 60
-    assert sum(not specimen.broken for specimen in SPECIMENS) >= 30
+    assert len(ZOO) == len(ZOO_ENTRIES)
+    assert sum(specimen.broken for specimen in ZOO_ENTRIES) >= 60
+    assert sum(not specimen.broken for specimen in ZOO_ENTRIES) >= 30
     assert len(REFERENCE) == 22
 
 
@@ -75,7 +75,7 @@ def test_pairs_are_neighbours(name: str) -> None:
     )
 
 
-def pairs(specimen: Specimen) -> Iterator[tuple[Any, Any]]:
+def pairs(specimen: ZooEntry) -> Iterator[tuple[Any, Any]]:
     """The inputs that an audit compares."""
     if specimen.pair is not None:
         yield specimen.pair
@@ -341,7 +341,7 @@ def test_truth_of_normal_noise() -> None:
     assert width(ZOO["threshold-of-another-law"]) == pytest.approx(widest, rel=1e-12)
 
 
-def width(specimen: Specimen) -> float:
+def width(specimen: ZooEntry) -> float:
     """The scale of its noise."""
     return float(ENTRIES[specimen.name]["mechanism"]["scale"])
 
@@ -446,7 +446,7 @@ def test_truth_of_local_answers() -> None:
 
 def test_float_noise_tells_its_value() -> None:
     """A quarter of the floats for 0 are finer than 2^-53, and none for 1 is."""
-    for specimen in SPECIMENS:
+    for specimen in ZOO_ENTRIES:
         if specimen.name.startswith("float-"):
             finer = [
                 np.mean(np.mod(specimen.mechanism(d, size=20_000) * 2.0**53, 1) != 0)
@@ -457,7 +457,7 @@ def test_float_noise_tells_its_value() -> None:
 
 
 def test_claims_of_queries_are_those_of_their_plans() -> None:
-    queries = [specimen for specimen in SPECIMENS if specimen.name.startswith("query-")]
+    queries = [specimen for specimen in ZOO_ENTRIES if specimen.name.startswith("query-")]
     assert len(queries) == 4
     for specimen in queries:
         options = ENTRIES[specimen.name]["mechanism"]
@@ -573,9 +573,9 @@ def test_the_whole_zoo() -> None:
     dossier = run(confidence=0.999)
     assert not wrong(dossier)
     assert dossier.passed
-    for report, specimen in zip(dossier.reports, SPECIMENS, strict=True):
+    for report, specimen in zip(dossier.reports, ZOO_ENTRIES, strict=True):
         assert report.epsilon_lower <= specimen.truth or specimen.broken
-        assert report.confidence is None or report.confidence >= 1 - 0.001 / len(SPECIMENS)
+        assert report.confidence is None or report.confidence >= 1 - 0.001 / len(ZOO_ENTRIES)
 
 
 @dataclass(frozen=True)

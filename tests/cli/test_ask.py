@@ -568,9 +568,8 @@ def test_progress_is_shown_at_a_terminal_only(folder: Path) -> None:
     words = ["query", "visits.toml", COUNT, "--epsilon", "0.5"]
     body = "input()\n    return real(self, statement)\n\nreal = DuckDB.run"
     script = [sys.executable, "-c", PATCHED.format(body=body)]
-    seen = terminal(
-        words, command=script, replies={"Asking": b"\n"}
-    )  # the engine waits until the bar was seen
+    # the engine waits until the bar was seen
+    seen = terminal(words, command=script, replies={"Asking": b"\n"})
     assert seen.code == 0
     assert "n ± 95 %" in seen.text
     piped = process(*words)

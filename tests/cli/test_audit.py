@@ -17,8 +17,8 @@ import pytest
 
 from cli.desk import process, terminal
 from sordino.audit.reporting.report import Dossier, Report, Verdict
-from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
+from sordino.cli.user_function import imported
 from sordino.errors import InvalidInput
 
 MECHANISMS = '''\

@@ -19,7 +19,7 @@ from sordino import Budget, Charge, Dataset, LaplaceLoss, Session, TwoMeterFilte
 from sordino.accounting.charge import NOTHING
 from sordino.accounting.sub_budget import SubBudget
 from sordino.cli.app import main
-from sordino.cli.budget_words import USUAL, cost_words, gauges, left_words, usual_answers
+from sordino.cli.budget_words import USUAL, budget_bars, cost_words, left_words, usual_answers
 from sordino.engines.duckdb import DuckDB
 from sordino.errors import EngineFailed
 from sordino.ledger.ledger import Ledger
@@ -324,8 +324,8 @@ class TestGauges:
 
     def test_what_is_left_is_never_rounded_up(self) -> None:
         meter = TwoMeterFilter(Budget(1), spent=Charge(Fraction(1, 3)))
-        assert gauges(meter, details=True)[0].words == "0.6666 of 1 left"
-        assert gauges(meter)[0].words == "66.66 % left"
+        assert budget_bars(meter, details=True)[0].words == "0.6666 of 1 left"
+        assert budget_bars(meter)[0].words == "66.66 % left"
         assert left_words(meter, details=True) == "epsilon 0.6666 of 1"
         assert left_words(meter) == "66.66 % of the budget"
         assert cost_words(Charge(Fraction(2, 3)), None) == "epsilon 0.6667"
@@ -334,14 +334,14 @@ class TestGauges:
     def test_closed_meters_say_why(self) -> None:
         budget = Budget(1, Fraction(1, 10**6))
         gaussian = TwoMeterFilter(budget, spent=Charge(None, Fraction(1, 1000)))
-        assert [g.left for g in gauges(gaussian, details=True)] == [
+        assert [g.left for g in budget_bars(gaussian, details=True)] == [
             None,
             gaussian.remaining.mu_squared,
         ]
-        assert gauges(gaussian, details=True)[0].words == "closed by Gaussian noise"
+        assert budget_bars(gaussian, details=True)[0].words == "closed by Gaussian noise"
         assert left_words(gaussian, details=True).startswith("mu^2 ")
         laplace = TwoMeterFilter(budget, spent=Charge(Fraction(1, 2), Fraction(1)))
-        assert [g.words for g in gauges(laplace, details=True)] == ["0.5 of 1 left", "used up"]
+        assert [g.words for g in budget_bars(laplace, details=True)] == ["0.5 of 1 left", "used up"]
         assert left_words(TwoMeterFilter(budget, spent=Charge(None, Fraction(1)))) == "nothing"
 
     def test_costs_in_words(self) -> None:

@@ -8,10 +8,8 @@ QUOTES = [
     ('id,city\n1,"x"\n2,"a ""b"" c"\n3,""\n', True),
     ('"id","city"\r\n1,"a\nb,c"\r\n2,""""\r\n', True),
     ('\ufeff"id",city\n1,x\n2,"y"', True),
-    (
-        'id,city\n1,"x\n2,y\n3,z\n',
-        False,
-    ),  # never closed, in a last cell, so that no cell is missing
+    # never closed, in a last cell, so that no cell is missing
+    ('id,city\n1,"x\n2,y\n3,z\n', False),
     ('id,city\n1,a"b\n2,"x\n3,y\n4,z\n', False),  # as many quotes as there should be
     ('id,city\n1,a"\n2,"x\n3,y\n4,z\n', False),
     ('id,city\n1,x\n2,"x"y\n3,"z"\n', False),

@@ -309,7 +309,8 @@ def test_persons_are_not_named_by_types_that_may_differ_from_themselves(
     kind: str, tmp_path: Path
 ) -> None:
     path = file_with(tmp_path, f"CREATE TABLE data (id {kind}, age INTEGER)")
-    with pytest.raises(InvalidDeclaration, match="a person is named by whole numbers or by text"):
+    rule = "a person is named by whole numbers or by text. Convert it in its source to one of them"
+    with pytest.raises(InvalidDeclaration, match=rule):
         so.Session(declared(path))
 
 
@@ -430,11 +431,8 @@ def test_patterns_in_folders_are_plain_letters(tmp_path: Path) -> None:
         ("[", 4),
     ):
         (tmp_path / folder).mkdir()
-        for kind in (
-            "csv",
-            "parquet",
-            *(["duckdb"] if "?" not in folder else []),
-        ):  # DuckDB cannot write there
+        # DuckDB cannot write there
+        for kind in ("csv", "parquet", *(["duckdb"] if "?" not in folder else [])):
             SOURCES[kind](pa.table({"id": list(range(rows)), "age": [1] * rows}), tmp_path / folder)
     for folder, rows in (("clinic [2]", 1), ("a*", 2), ("q?", 3), ("[", 4)):
         for kind in ("csv", "parquet", *(["duckdb"] if "?" not in folder else [])):
@@ -495,9 +493,8 @@ def test_a_changed_file_is_refused_before_the_charge(
         with pytest.raises(InvalidInput, match="not the one that this session opened"):
             session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)
         assert len(session.receipts) == 1
-        assert session.sql(
-            "SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before"
-        )  # what was paid is given again
+        # what was paid is given again
+        assert session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before")
 
 
 LOGGED = ("INSERT INTO data VALUES (3, 3)", "INSERT INTO data VALUES (4, 4)")

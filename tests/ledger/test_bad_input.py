@@ -607,9 +607,8 @@ def test_a_copy_used_beside_the_original_is_refused(used: Dataset, tmp_path: Pat
     Ledger.open(used).close()
     with Ledger.accept(copy) as ledger:
         pay(ledger, "on the copy", "1/10", b"x")
-    assert isinstance(
-        refusal(lambda: Ledger.open(used)), LedgerMismatch | LedgerDamaged
-    )  # one of the two, never both
+    # one of the two, never both
+    assert isinstance(refusal(lambda: Ledger.open(used)), LedgerMismatch | LedgerDamaged)
 
 
 def test_an_acceptance_that_fails_accepts_nothing(used: Dataset) -> None:
@@ -805,9 +804,8 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
     for form in (key, key.hex().encode(), key[:16].hex().encode(), repr(key)[2:-1].encode()):
         assert form not in shown
     assert sources.encode() in shown  # in the entries, keyed
-    assert sources not in "".join(
-        f"{thing} {thing!r}" for thing in given
-    )  # not in what analysts get
+    # not in what analysts get
+    assert sources not in "".join(f"{thing} {thing!r}" for thing in given)
 
 
 def test_what_is_closed_can_still_be_shown(dataset: Dataset) -> None:

@@ -35,9 +35,9 @@ CLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "broken": lambda: repeat("no time at all"),
     "backwards": lambda: (f"20{99 - i % 80}-01-01T00:00:00+00:00" for i in chain(range(10**6))),
     **{
-        f"back a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(EARLIER))
+        f"back a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(EARLIER))  # type: ignore[misc]
         for n in range(1, 15)
-    },  # type: ignore[misc]
+    },
     **{f"on a year at {n}": lambda n=n: chain(repeat(NOW, n), repeat(LATER)) for n in range(1, 15)},  # type: ignore[misc]
     "to and fro": lambda: chain.from_iterable(repeat((LATER, EARLIER, NOW))),
 }

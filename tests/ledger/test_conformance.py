@@ -488,9 +488,8 @@ def test_half_a_surrogate_pair_is_refused_before_it_is_charged(home: Home) -> No
         ledger.charge(pure("1/4"), ask("a", "lone \ud800"))
     assert ledger.payments == ()
     receipt = pay(ledger, "a", "1/4")
-    ledger.store(
-        receipt, "lone \ud800".encode(errors="surrogatepass")
-    )  # an answer is bytes, whatever they mean
+    # an answer is bytes, whatever they mean
+    ledger.store(receipt, "lone \ud800".encode(errors="surrogatepass"))
     assert ledger.verify()
 
 

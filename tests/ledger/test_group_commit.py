@@ -91,16 +91,17 @@ def test_answers_and_charges_share_a_commit(ledger: Ledger, commits: Counter[str
     first = [charging(ledger, f"r{i}", Fraction(1, 64))() for i in range(4)]
     commits.clear()
     calls: list[Callable[[], Any]] = [
-        lambda i=i: ledger.store(first[i].receipt, b"%d" % i) for i in range(4)
-    ]  # type: ignore[misc]
+        lambda i=i: ledger.store(first[i].receipt, b"%d" % i)  # type: ignore[misc]
+        for i in range(4)
+    ]
     together(ledger, [*calls, *(charging(ledger, f"s{i}", Fraction(1, 64)) for i in range(4))])
     assert commits["commits"] == 1
-    assert [ledger.stored(Request(f"r{i}", "SELECT 1")).answer for i in range(4)] == [
+    assert [ledger.stored(Request(f"r{i}", "SELECT 1")).answer for i in range(4)] == [  # type: ignore[union-attr]
         b"0",
         b"1",
         b"2",
         b"3",
-    ]  # type: ignore[union-attr]
+    ]
     assert ledger.verify()
 
 

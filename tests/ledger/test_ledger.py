@@ -35,9 +35,8 @@ def test_sums_stay_short_whatever_denominators_are_chosen(tmp_path: Path) -> Non
     with Ledger.open(declare(tmp_path)) as ledger:
         total = Fraction(0)
         for i in range(40):
-            amount = Fraction(1, 10**6 + 2 * i + 1) * Fraction(
-                2**900, 3**570
-            )  # no two have a common factor worth naming
+            # no two have a common factor worth naming
+            amount = Fraction(1, 10**6 + 2 * i + 1) * Fraction(2**900, 3**570)
             pay(ledger, f"r{i}", amount)
             total += amount
         # rounded up, by next to nothing

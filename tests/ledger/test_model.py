@@ -83,9 +83,8 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.exit = ExitStack()
         self.folder = self.exit.enter_context(quick_folder())
-        os.environ["SORDINO_STATE"] = str(
-            self.folder / "state"
-        )  # put back by the fixture of every test
+        # put back by the fixture of every test
+        os.environ["SORDINO_STATE"] = str(self.folder / "state")
         self.dataset = declare(self.folder / "data", 1)
         self.model = Model(Fraction(1))
         self.receipts: dict[tuple[str, str | None], Receipt] = {}

@@ -627,9 +627,8 @@ def test_a_deadlock_is_solved_by_trying_again(
             other.execute("SET deadlock_timeout = '1h'")
             with other.transaction():
                 other.execute("LOCK TABLE sordino.entries IN SHARE ROW EXCLUSIVE MODE")
-                other.execute(
-                    "SELECT 1 FROM sordino.heads FOR UPDATE"
-                )  # held by the writer, who is about to want entries
+                # held by the writer, who is about to want entries
+                other.execute("SELECT 1 FROM sordino.heads FOR UPDATE")
 
     def meet(row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
         met.append(row.sequence)

@@ -168,9 +168,8 @@ def test_nothing_of_others_is_in_a_receipt_that_could_be_tried_out(ledger: Ledge
     rows = list(ledger._journal.store.rows())
     own = {entry.facts["sequence"] for entry in ledger.proof("b").entries}
     for row in rows:
-        if row.sequence not in own | {
-            1
-        }:  # the first one's is the ledger's name, and holds a digest of the secret
+        # the first one's is the ledger's name, and holds a digest of the secret
+        if row.sequence not in own | {1}:
             assert row.hash not in document
             entry = Entry.of(row)
             fields = json.loads(row.text)

@@ -109,9 +109,8 @@ def test_a_ledger_made_by_everybody_at_once_has_one_first_entry(race: Race, stor
     # once a bug: who opened it while another charged it was told of an older copy, or of a journal without its file
     racers = RACERS[store] // 2
     found = race("come_and_go", racers, 1)
-    assert found["rounds"] == [
-        {f"answer {found['id']}": racers * 4}
-    ]  # all were let in, to one ledger
+    # all were let in, to one ledger
+    assert found["rounds"] == [{f"answer {found['id']}": racers * 4}]
     assert (found["first"], found["charges"], found["findings"]) == (1, racers * 4, [])
 
 

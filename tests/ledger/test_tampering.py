@@ -537,9 +537,8 @@ def _flip_while_open(victim: Victim, step: int) -> Campaign:
     content = victim.small
     counter = int.from_bytes(content[24:28], "big") + 1
     fresh = {24 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))}
-    fresh |= {
-        92 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))
-    }  # else SQLite trusts what it has read
+    # else SQLite trusts what it has read
+    fresh |= {92 + i: byte for i, byte in enumerate(counter.to_bytes(4, "big"))}
     for name, place, byte in changes(content, step, both=False):
         for change in ({place: byte}, {**fresh, place: byte}):
             campaign.count(judge_open(victim.path, content, change), name)
@@ -604,9 +603,8 @@ def test_a_journal_of_an_earlier_time_cannot_take_charges_back(victim: Victim) -
     connection.execute("PRAGMA cache_size = 1")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("CREATE TABLE wide (x)")
-    connection.executemany(
-        "INSERT INTO wide VALUES (zeroblob(400))", [()] * 40
-    )  # more than the cache: pages are written out
+    # more than the cache: pages are written out
+    connection.executemany("INSERT INTO wide VALUES (zeroblob(400))", [()] * 40)
     assert journal.stat().st_size > 512
     kept = journal.read_bytes()
     connection.execute("ROLLBACK")

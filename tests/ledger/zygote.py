@@ -387,9 +387,8 @@ def _end(child: int, start: float, after: float | None) -> tuple[int, float]:
     """Wait for a child; kill it when its time is over."""
     if after is not None:
         time.sleep(max(start + after - time.perf_counter(), 0))
-        os.kill(
-            child, signal.SIGKILL
-        )  # if it has ended it is not reaped yet, and its number is nobody else's
+        # if it has ended it is not reaped yet, and its number is nobody else's
+        os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1], time.perf_counter() - start
 
 

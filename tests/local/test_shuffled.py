@@ -221,9 +221,8 @@ def test_the_float_law_is_that_of_the_balls() -> None:
     for i in range(40):
         a, b = Fraction(edges[i]), Fraction(edges[i + 1])
         assert p[i] == pytest.approx(float(loss.mass_ball(a, b)), rel=CELL_ERROR, abs=1e-300)
-    mirrored = [
-        i for i in range(40) if i not in (19, 20)
-    ]  # the middle cells share the outcomes that tell nothing
+    # the middle cells share the outcomes that tell nothing
+    mirrored = [i for i in range(40) if i not in (19, 20)]
     assert q[mirrored] == pytest.approx(p[::-1][mirrored], rel=1e-9)
 
 
@@ -368,9 +367,8 @@ def exact_delta(n: int, odds: float, ones: int, epsilon: float) -> float:
     others = np.convolve(*(law[law > 1e-80] for law in laws))
     first = sum(int(np.argmax(law > 1e-80)) for law in laws)
     tail = np.append(np.cumsum(others[::-1])[::-1], 0.0)
-    before = np.append(
-        0.0, others
-    )  # the outcome that counts is one above: k = first, first + 1, ...
+    # the outcome that counts is one above: k = first, first + 1, ...
+    before = np.append(0.0, others)
     assert first + len(others) <= n
     return float(np.max((1 - lie - ratio * lie) * before - (ratio - 1) * tail))
 

@@ -181,9 +181,8 @@ def test_a_threshold_on_whole_persons_is_not_private_when_weights_are_spread_thi
     optimal = recursion(1.0, 0.05, 40)
     law = np.array([optimal[n // linf] for n in range(40 * linf)])
     assert worst(law, l1, linf, 4, [3, 7, 11, 15], 1.0) > 0.05
-    assert worst(law, l1, linf, 1, list(range(80)), 1.0) <= 0.05 * (
-        1 + 1e-9
-    )  # it is only right for one key
+    # it is only right for one key
+    assert worst(law, l1, linf, 1, list(range(80)), 1.0) <= 0.05 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("selection", [s for s in EXTREMES if s._fast], ids=repr)

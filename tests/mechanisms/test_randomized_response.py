@@ -180,9 +180,8 @@ def test_the_planned_half_width_is_the_largest_that_comes() -> None:
     for n in (*range(1, 40), 100, 1001):
         widths = []
         for c in range(n + 1):
-            raw = estimate(
-                [n - c, c], Fraction(1, 10), Fraction(9, 20), 0.95
-            )  # a line that is never clipped
+            # a line that is never clipped
+            raw = estimate([n - c, c], Fraction(1, 10), Fraction(9, 20), 0.95)
             widths += [
                 10 * (raw.upper[1] - raw.proportions[1]),
                 10 * (raw.proportions[1] - raw.lower[1]),

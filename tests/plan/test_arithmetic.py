@@ -82,9 +82,8 @@ def test_intervals_cover(session: so.Session, case: str, epsilon: float, mechani
 
 def test_a_denominator_that_may_be_zero_tells_nothing(session: so.Session) -> None:
     sql = "SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t"
-    answer = session.sql(
-        sql, epsilon=1, confidence=1 - 1e-9
-    )  # at 95 % its noise would seem to be something now and then
+    # at 95 % its noise would seem to be something now and then
+    answer = session.sql(sql, epsilon=1, confidence=1 - 1e-9)
     # noise that makes the denominator exactly zero leaves no number, and no interval of one
     nothing = answer.value("x") is None
     assert answer.interval("x") == ((None, None) if nothing else (-math.inf, math.inf))

@@ -118,9 +118,8 @@ def test_gaussian_noise_gives_away_less() -> None:
 
 def test_sums_are_measured_in_their_own_unit() -> None:
     rows = rows_of({1: {"a": 8}, 2: {"a": 2}})
-    assert measured("SELECT SUM(x) AS n FROM v", data(rows))[:4] == weights(
-        0, bound=40
-    )  # 8 rows of 5 are as much as 4 of 10
+    # 8 rows of 5 are as much as 4 of 10
+    assert measured("SELECT SUM(x) AS n FROM v", data(rows))[:4] == weights(0, bound=40)
     assert measured("SELECT SUM(x) AS n FROM v", data(rows_of({1: {"a": 8}}, x=9)))[:4] == weights(
         32, bound=40
     )
@@ -142,9 +141,8 @@ def test_different_values_that_do_not_count_are_measured() -> None:
     values += [(4, g, x) for g in "ab" for x in range(6)] + [
         (5, g, None) for g in "ab" for _ in range(9)
     ]
-    values += [
-        (who, g, 1 if g == "b" else None) for who in range(10, 18) for g in "ab"
-    ]  # one group has no value to choose
+    # one group has no value to choose
+    values += [(who, g, 1 if g == "b" else None) for who in range(10, 18) for g in "ab"]
     names, groups, numbers = zip(*values, strict=True)
     rows = pa.table(
         {
@@ -158,13 +156,8 @@ def test_different_values_that_do_not_count_are_measured() -> None:
     by_group = "SELECT g, COUNT(DISTINCT x) AS n FROM v GROUP BY g"
     one_group = {"max_rows": None, "max_rows_per_group": 5, "max_groups": 1}
     for sql, own, bound, beyond, by_norm in (
-        (
-            text,
-            {},
-            4,
-            (1, 96, 2),
-            (1, 96, 2),
-        ),  # the fourth has six different values, whatever the groups
+        # the fourth has six different values, whatever the groups
+        (text, {}, 4, (1, 96, 2), (1, 96, 2)),
         (by_group, {}, 4, (1, 96, 8), (1, 96, 8)),
         (by_group, {"max_rows": 9, "max_rows_per_group": 3}, 6, (2, 97, 6), (2, 97, 6)),
         (by_group, {"max_rows": 7, "max_rows_per_group": 5}, 7, (93, 5), (95, 5)),

@@ -127,11 +127,8 @@ def test_different_values_are_bounded_in_all_groups_together() -> None:
         ({"max_rows": 7}, "gaussian", 7),
         ({"max_rows": 7, "max_rows_per_group": 2}, "gaussian", 7),
         ({"max_rows": 7, "max_groups": 1}, "gaussian", 6),
-        (
-            {"max_rows": 7, "max_groups": 1},
-            "laplace",
-            7,
-        ),  # to choose one group would lower no sensitivity
+        # to choose one group would lower no sensitivity
+        ({"max_rows": 7, "max_groups": 1}, "laplace", 7),
         ({"max_rows": 12, "max_rows_per_group": 1}, "laplace", 12),
         ({"max_rows_per_group": 4, "max_groups": 2}, "laplace", 8),
         ({"max_rows": 3, "max_rows_per_group": 2, "max_groups": 3}, "gaussian", 3),

@@ -113,12 +113,8 @@ def test_sensitivities_follow_from_the_declaration(
         ("COUNT(*) FROM visits WHERE age > 5", 10, 100, 10),
         ("SUM(balance) FROM visits WHERE age > 5", 700, 700**2, 700),
         ("SUM(age) FROM visits", 1100, 1100**2, 1100),
-        (
-            "AVG(age) FROM visits",
-            1100,
-            1100**2,
-            1100,
-        ),  # in whole steps, of which the sum has half ones
+        # in whole steps, of which the sum has half ones
+        ("AVG(age) FROM visits", 1100, 1100**2, 1100),
         ("COUNT(*) FROM visits GROUP BY ward", 40, 400, 10),
         ("SUM(balance) FROM visits GROUP BY ward", 2000, 4 * 2 * 500**2, 1000),
     ],

@@ -106,7 +106,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     "a sum in EXISTS, which has a row where there is none": (
         "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT COUNT(*) FROM orders AS o "
         "WHERE o.customer_id = orders.customer_id AND o.x > 900)",
-        "COUNT", "an aggregate", "by itself",
+        "COUNT", "an aggregate", "separately",
         "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT * FROM orders AS o "
         "WHERE o.customer_id = orders.customer_id AND o.x > 900)",
     ),

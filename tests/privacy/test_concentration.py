@@ -174,7 +174,6 @@ def test_tiny_losses_and_rare_outcomes(digits: int) -> None:
     tiny = so.FiniteLoss((F(1, 2) + d, F(1, 2) - d), (F(1, 2), F(1, 2))).rho()
     assert 2 * d**2 <= F(tiny) <= max(2 * d**2 * (1 + F(1, 10**5)), F(5e-324))
     rare = so.FiniteLoss((1 - 2 * d, 2 * d), (1 - d, d)).rho()
-    x = digits * math.log2(
-        10
-    )  # where 2^x d is 1; the divergence over the order is largest at about 2x
+    # where 2^x d is 1; the divergence over the order is largest at about 2x
+    x = digits * math.log2(10)
     assert math.log(2) / (4 * x) < rare < math.log(2) / (4 * x) * 1.03

@@ -140,11 +140,11 @@ NAN = float("nan")
         (lambda: finite_universe({"a"}), "universe={'a'}", "in a fixed order", "list or tuple"),
         (lambda: finite_universe(5), "universe=5", "finite collection", "list or tuple"),  # type: ignore[arg-type]
         (
-            lambda: finite_universe(iter("ab")),
+            lambda: finite_universe(iter("ab")),  # type: ignore[arg-type]
             "universe=<str",
             "finite collection",
             "list or tuple",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: finite_universe([[1], [2]]), "[1]", "a row must be hashable", "Use tuples"),  # type: ignore[list-item]
         (lambda: finite_universe([NAN]), "nan", "must equal itself", "None"),
         (lambda: rows((1, 2), "abc"), "2 counts", "each of the 3 elements", "Write a zero"),

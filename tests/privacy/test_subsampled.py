@@ -264,9 +264,8 @@ def test_views_near_an_end_of_the_loss_are_decided() -> None:
     assert certified(partial(loss.mass_ball, edge - hair, edge + hair)) < arb(10) ** -1000
     for epsilon in (edge - hair, edge + hair):
         assert loss.delta(epsilon) == pytest.approx(loss.delta(edge), rel=1e-12)
-        assert loss.delta(epsilon) > -math.expm1(
-            epsilon
-        )  # adding a person gives away more than removing one
+        # adding a person gives away more than removing one
+        assert loss.delta(epsilon) > -math.expm1(epsilon)
     for epsilon in (-edge - hair, -edge + hair):
         assert loss.delta(epsilon) == pytest.approx(loss.delta(-edge), rel=1e-12)
 

@@ -160,8 +160,8 @@ def test_python_asks_the_same(session: so.Session) -> None:
     [
         ("MODE(city)", "ORDER BY n DESC LIMIT 1"),
         ("MODE(age * age * age * age)", "BUCKET"),
-        ("MODE(age) + 1", "by itself"),
-        ("MODE(ward) / COUNT(*)", "by itself"),
+        ("MODE(age) + 1", "separately"),
+        ("MODE(ward) / COUNT(*)", "separately"),
     ],
 )
 def test_what_has_no_mode_is_refused_while_planning(

@@ -249,9 +249,8 @@ def test_results_beyond_floats_are_refused_before_the_charge() -> None:
         for wrong in ("COVAR_POP(tiny, tiny)", "REGR_SLOPE(tiny, huge)", "REGR_SLOPE(huge, tiny)"):
             with pytest.raises(InvalidInput, match="floats"):
                 asked.sql(f"SELECT {wrong} AS o FROM t", epsilon=1)
-        asked.sql(
-            "SELECT CORR(tiny, huge) AS o, COVAR_POP(tiny, huge) AS c FROM t", epsilon=10
-        )  # nothing was spent before
+        # nothing was spent before
+        asked.sql("SELECT CORR(tiny, huge) AS o, COVAR_POP(tiny, huge) AS c FROM t", epsilon=10)
 
 
 def test_counts_ride_along() -> None:

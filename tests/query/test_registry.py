@@ -97,11 +97,8 @@ class TestFoundEverywhere:
     TREE = Aggregate("overlap", (Column("age"), Column("cost")))
 
     def test_in_sql(self) -> None:
-        for name in (
-            "OVERLAP",
-            "overlap",
-            "ARG_MAX",
-        ):  # a name that the parser does not know, and one that it does
+        # a name that the parser does not know, and one that it does
+        for name in ("OVERLAP", "overlap", "ARG_MAX"):
             assert parse(f"SELECT {name}(age, cost) AS n FROM visits").outputs[0].value == self.TREE
         filtered = (
             parse("SELECT OVERLAP(age, cost) FILTER (WHERE age > 5) FROM visits").outputs[0].value

@@ -69,10 +69,8 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
     [
         ({"source": "postgresql://db"}, "not an address of a database"),
         ({"source": "postgresql://a@b@c/d"}, "not an address of a database"),
-        (
-            {"source": "postgresql://ann:s3cret/d"},
-            "not an address of a database",
-        ),  # the host is forgotten
+        # the host is forgotten
+        ({"source": "postgresql://ann:s3cret/d"}, "not an address of a database"),
         ({"source": "postgresql://db/d?port=s3cret"}, "not an address of a database"),
         (
             {"source": "postgresql://db/?dbname=user%3Dx%20password%3Ds3cret"},

@@ -36,11 +36,14 @@ class Live:
 
 @contextmanager
 def live(
-    folder: Path, dataset: Dataset | None = None, answer_time: float = 0.0, processes: int = 0
-) -> Iterator[Live]:
+    folder: Path, dataset: Dataset | None = None, answer_time: float = 0.0, processes: int = 0,
+    proxies: tuple[str, ...] = (),
+) -> Iterator[Live]:  # fmt: skip
     with Session(dataset or visits()) as session:
         link = InProcessLink("visits", session, answer_time)
-        server, app = web_server([link], WebSettings(folder, port=0, planning_processes=processes))
+        server, app = web_server(
+            [link], WebSettings(folder, port=0, planning_processes=processes, proxies=proxies)
+        )
         tokens = {str(role): add(app.store, str(role), role) for role in Role}
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()

@@ -12,9 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import httpx
 import pytest
 
 from server.house import House, add, house
+from server.live import live
 from sordino.errors import InvalidInput
 from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
 from sordino.server.accounts.policy import Policy
@@ -192,6 +194,22 @@ def test_too_many_logins_are_told_to_wait(home: House) -> None:
     ]
     assert [one.status_code for one in found] == [401] * 5 + [429]
     assert found[-1].headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(("proxies", "last"), [(("127.0.0.1",), 401), (("10.0.0.0/8",), 429)])
+def test_only_a_proxy_that_is_named_says_where_a_login_came_from(
+    tmp_path: Path, proxies: tuple[str, ...], last: int
+) -> None:
+    with live(tmp_path, proxies=proxies) as there:
+        found = [
+            httpx.post(
+                f"{there.address}/v1/login",
+                json={"name": "x", "password": "wrong wrong"},
+                headers={"X-Forwarded-For": f"198.51.100.{i}"},
+            ).status_code
+            for i in range(6)
+        ]
+    assert found == [401] * 5 + [last]
 
 
 def test_pages_by_cookie(home: House) -> None:

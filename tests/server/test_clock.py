@@ -71,9 +71,8 @@ def schedule(
     for arrival, took in zip(arrivals, work, strict=True):
         start = clock.next_start(max(arrival, free))
         free = clock.end(start, start + took)
-        ticks.append(
-            clock.next_start(free) + clock.answer_time
-        )  # it is stored in the next slot, and told at its end
+        # it is stored in the next slot, and told at its end
+        ticks.append(clock.next_start(free) + clock.answer_time)
     return tuple(ticks)
 
 

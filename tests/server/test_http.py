@@ -166,9 +166,8 @@ def test_caps_for_a_question_and_a_day(home: House) -> None:
         {"question": "SELECT AVG(age) AS a FROM visits", "offer": {"epsilon": 0.5}},
     )
     assert "a day" in told.json()["beyond_cap"]
-    assert home.ask("analyst", fresh=False).json()[
-        "free"
-    ]  # what was answered before costs nothing, also today
+    # what was answered before costs nothing, also today
+    assert home.ask("analyst", fresh=False).json()["free"]
     home.store.clock = lambda: time.time() + 86_401
     assert home.ask("analyst", "SELECT AVG(age) AS a FROM visits").json()["status"] == "answered"
 
@@ -454,9 +453,8 @@ def test_a_suspended_dataset_answers_nobody_until_its_owner_resumes(home: House)
     assert refused.json()["rule"] == "its owner has suspended it: nobody asks for now"
     decided = home.post("owner", f"/v1/datasets/visits/approvals/{waits['id']}", {"approve": True})
     assert decided.status_code == 422
-    home.put(
-        "owner", "/v1/datasets/visits/policy", {"approval_above": 2}
-    )  # new rules do not resume it
+    # new rules do not resume it
+    home.put("owner", "/v1/datasets/visits/policy", {"approval_above": 2})
     assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").status_code == 422
     assert len(home.link.asked) == before
     assert home.post("owner", "/v1/datasets/visits/resume").status_code == 204

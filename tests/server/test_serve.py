@@ -151,7 +151,7 @@ def opened(http: httpx.Client, within: float = 40.0) -> None:
 
 def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
     from sordino.errors import InvalidDeclaration
-    from sordino.server.settings import host_names, identity_provider, served
+    from sordino.server.settings import host_names, identity_provider, proxy_addresses, served
 
     declared(tmp_path)
     assert identity_provider(tmp_path) is None
@@ -188,6 +188,14 @@ def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
         settings.write_text(f"hosts = {wrong}\n{text}")
         with pytest.raises(InvalidDeclaration, match="without a port"):
             host_names(tmp_path)
+    assert proxy_addresses(tmp_path) == []
+    settings.write_text('proxies = ["10.0.0.2", "10.1.0.0/28", "::1"]\n' + text)
+    assert proxy_addresses(tmp_path) == ["10.0.0.2", "10.1.0.0/28", "::1"]
+    assert served(tmp_path)[0].answer_time == 1.0
+    for wrong in ('["proxy.example.org"]', '["*"]', '[""]', "[1]", "true", '["10.1.0.1/28"]'):
+        settings.write_text(f"proxies = {wrong}\n{text}")
+        with pytest.raises(InvalidDeclaration, match="numeric addresses"):
+            proxy_addresses(tmp_path)
     settings.write_text(text + "[odic]\n")
     with pytest.raises(InvalidDeclaration):
         served(tmp_path)

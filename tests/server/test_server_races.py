@@ -94,7 +94,6 @@ def test_two_hundred_clients_and_one_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
-    busy = max(
-        1.0, min(os.getloadavg()[0] / (os.cpu_count() or 1), 10.0)
-    )  # slots long enough for what else it does
+    # slots long enough for what else it does
+    busy = max(1.0, min(os.getloadavg()[0] / (os.cpu_count() or 1), 10.0))
     race(tmp_path / "served", 200, 50, 300, 0.03 * busy)

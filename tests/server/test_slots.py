@@ -37,9 +37,8 @@ class Bench:
         self.plug = Plug()
         self.ticks: list[float] = []
         self.session = Session(data, engine=self.plug)
-        self.session.sql(
-            "SELECT COUNT(*) AS n FROM visits", epsilon=1
-        )  # what is loaded once is loaded now
+        # what is loaded once is loaded now
+        self.session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
         self.slots = Slots(
             self.session,
             Clock(T, time.monotonic()),

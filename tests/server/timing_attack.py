@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 import re
 import shutil
@@ -204,12 +205,14 @@ class Outcome:
     """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer
     came.
 
-    `late` are the median of the latter and its 99 %, in seconds; `seen` is the least delay of one table that the second
-    area would show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
+    Both are means over the turns, and `error` is the standard error of the latter, from how far turns differ. `late`
+    are the median delay and its 99 %, in seconds; `seen` is the least delay of one table that the second area would
+    show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
     """
 
     by_wait: float
     by_lateness: float
+    error: float
     late: tuple[float, float]
     seen: float
     again: int
@@ -217,7 +220,8 @@ class Outcome:
     def __str__(self) -> str:
         middle, most = (1000 * each for each in self.late)
         return (
-            f"{self.by_wait:.3f} by the wait, {self.by_lateness:.3f} by lateness (half within {middle:.1f} ms, 99 % within "
+            f"{self.by_wait:.3f} by the wait, {self.by_lateness:.3f} by lateness, "
+            f"standard error {self.error:.3f} (half within {middle:.1f} ms, 99 % within "
             f"{most:.1f} ms; a delay of {1000 * self.seen:.2f} ms would be seen); {self.again} pairs asked again"
         )
 
@@ -242,10 +246,8 @@ class _Connection:
         for _ in range(1800):
             try:
                 return await self._send(method, path, body)
-            except (
-                OSError,
-                asyncio.IncompleteReadError,
-            ):  # it is starting, or the connection was idle for too long
+            # it is starting, or the connection was idle for too long
+            except (OSError, asyncio.IncompleteReadError):
                 await self.close()
                 await asyncio.sleep(0.1)
         raise AssertionError("the server is not there")
@@ -281,37 +283,69 @@ def _serving(folder: Path) -> Iterator[tuple[int, str]]:
             it.terminate()
 
 
-def _name(number: int, planted: int) -> str:
-    return f"{'with' if planted else 'without'}_{number}"
+_TURNS = (0, 1, 1, 0) * 3
+"""Whether the tables of a pair have exchanged their places. Each place has a name, and with it ticks of its own, and
+each turn new processes. So one is always a little later than the other, whatever rows it has: 0.56 was seen where both
+tables are equal. Exchanges cancel what follows the name; how far turns differ says what follows the process.
+"""
 
 
-def campaign(
-    folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float
-) -> list[Outcome]:
-    """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
-    for number, (attack, asked) in enumerate(attacks):
-        for planted, row in enumerate((None, attack)):
-            place = declare(folder / "parts", table=table(asked.rows, row), epsilon=100_000)
-            name, toml = _name(number, planted), (place / "visits.toml").read_text()
-            (place / "visits.parquet").rename(folder / f"{name}.parquet")
-            (folder / f"{name}.toml").write_text(toml.replace("visits.parquet", f"{name}.parquet"))
-    names = [_name(number, planted) for number in range(len(attacks)) for planted in (0, 1)]
+def _name(number: int, place: int) -> str:
+    return f"{'ab'[place]}_{number}"
+
+
+def _folder(
+    folder: Path,
+    tables: Path,
+    attacks: list[tuple[Attack | None, Attack]],
+    exchanged: int,
+    answer_time: float,
+) -> list[str]:
+    """A folder that serves all tables; the names of its datasets."""
+    names = []
+    toml = declare(folder / "parts", epsilon=100_000) / "visits.toml"
+    for number in range(len(attacks)):
+        for planted in (0, 1):
+            name = _name(number, planted ^ exchanged)
+            names.append(name)
+            (folder / f"{name}.parquet").hardlink_to(tables / f"{number}_{planted}.parquet")
+            text = toml.read_text().replace("visits.parquet", f"{name}.parquet")
+            (folder / f"{name}.toml").write_text(text)
     settings = "".join(f"[datasets.{name}]\nanswer_time = {answer_time}\n" for name in names)
     (folder / "serve.toml").write_text(settings)
+    return names
 
-    async def lane(port: int, owner: str, token: str, number: int, asked: Attack) -> Outcome:
+
+Times = tuple[float, float]
+"""How long an answer took until it was shown, and how long after its tick that was."""
+
+
+@dataclass
+class _Lane:
+    """What is measured of one attack, of each table."""
+
+    number: int
+    asked: Attack
+    answer_time: float
+    times: list[tuple[list[Times], list[Times]]]
+    """Turn by turn."""
+    again: int = 0
+
+    async def ask(self, port: int, owner: str, token: str, exchanged: int, pairs: int) -> None:
+        """Ask both tables, pair by pair, anew where one of them did not answer."""
         client, keeper = _Connection(port, token), _Connection(port, owner)
-        times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-        again = -2  # the first two pairs warm up
-        while len(times[0]) < pairs + 2:
-            found: dict[int, tuple[float, float]] = {}
+        taken: tuple[list[Times], list[Times]] = ([], [])
+        warm = 2
+        self.times.append(taken)
+        while len(taken[0]) < pairs:
+            found: dict[int, Times] = {}
             for planted in _DRAWS.sample((0, 1), 2):
-                name = _name(number, planted)
-                await asyncio.sleep(answer_time * _DRAWS.random())
+                name = _name(self.number, planted ^ exchanged)
+                await asyncio.sleep(self.answer_time * _DRAWS.random())
                 began = time.monotonic()
                 body = {
                     "kind": "sql",
-                    "question": asked.question,
+                    "question": self.asked.question,
                     "offer": {"epsilon": "0.01"},
                     "fresh": True,
                 }
@@ -323,28 +357,47 @@ def campaign(
                     await keeper.send("POST", f"/v1/datasets/{name}/resume")
                     await asyncio.sleep(1)
                     break
-                grid = Clock.of(name, answer_time, shown)
-                found[planted] = shown - began, (shown - grid.origin) % answer_time
-            if len(found) == 2:
+                grid = Clock.of(name, self.answer_time, shown)
+                found[planted] = shown - began, (shown - grid.origin) % self.answer_time
+            if len(found) == 2 and warm:
+                warm -= 1
+            elif len(found) == 2:
                 for planted in (0, 1):
-                    times[planted].append(found[planted])
+                    taken[planted].append(found[planted])
             else:
-                again += 1
+                self.again += 1
         await client.close()
         await keeper.close()
-        waits, lates = ([[one[place] for one in taken[2:]] for taken in times] for place in (0, 1))
+
+    def outcome(self) -> Outcome:
+        """What the stopwatch says."""
+        areas = [
+            [auc(*([one[place] for one in taken] for taken in turn)) for turn in self.times]
+            for place in (0, 1)
+        ]
+        late = [[one[1] for turn in self.times for one in turn[planted]] for planted in (0, 1)]
         seen = next(
             ms / 100_000
             for ms in range(1, 10_000)
-            if auc(lates[0], [x + ms / 100_000 for x in lates[0]]) > 0.53
+            if auc(late[0], [x + ms / 100_000 for x in late[0]]) > 0.53
         )
-        late = (
-            float(np.quantile(lates[0] + lates[1], 0.5)),
-            float(np.quantile(lates[0] + lates[1], 0.99)),
-        )
-        return Outcome(auc(*waits), auc(*lates), late, seen, max(again, 0))
+        middle, most = (float(np.quantile(late[0] + late[1], p)) for p in (0.5, 0.99))
+        by_wait, by_lateness = (float(np.mean(each)) for each in areas)
+        error = float(np.std(areas[1], ddof=1)) / math.sqrt(len(self.times))
+        return Outcome(by_wait, by_lateness, error, (middle, most), seen, self.again)
 
-    async def work(port: int, owner: str) -> list[Outcome]:
+
+def campaign(
+    folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float
+) -> list[Outcome]:
+    """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
+    for number, (attack, asked) in enumerate(attacks):
+        for planted, row in enumerate((None, attack)):
+            made = declare(folder / "made", table=table(asked.rows, row)) / "visits.parquet"
+            made.rename(folder / f"{number}_{planted}.parquet")
+    lanes = [_Lane(number, asked, answer_time, []) for number, (_, asked) in enumerate(attacks)]
+
+    async def work(port: int, owner: str, exchanged: int, names: list[str]) -> None:
         keeper = _Connection(port, owner)
         await keeper.send(
             "POST", "/v1/people", {"name": "eve", "roles": ["analyst"], "datasets": ["*"]}
@@ -353,12 +406,14 @@ def campaign(
         for name in names:
             while (await keeper.send("GET", f"/v1/datasets/{name}"))[1].get("state") != "open":
                 await asyncio.sleep(0.2)
-        lanes = [
-            lane(port, owner, str(made["secret"]), number, asked)
-            for number, (_, asked) in enumerate(attacks)
-        ]
         await keeper.close()
-        return await asyncio.gather(*lanes)
+        token = str(made["secret"])
+        share = math.ceil(pairs / len(_TURNS))
+        await asyncio.gather(*(lane.ask(port, owner, token, exchanged, share) for lane in lanes))
 
-    with _serving(folder) as (port, owner):
-        return asyncio.run(work(port, owner))
+    for turn, exchanged in enumerate(_TURNS):
+        place = folder / f"turn {turn}"
+        names = _folder(place, folder, attacks, exchanged, answer_time)
+        with _serving(place) as (port, owner):
+            asyncio.run(work(port, owner, exchanged, names))
+    return [lane.outcome() for lane in lanes]

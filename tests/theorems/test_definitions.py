@@ -341,9 +341,8 @@ def test_a_small_delta_makes_many_releases_cheaper_than_their_sum() -> None:
     k = 100
     coin = RandomizedResponse.calibrated(epsilon=Fraction(1, 10))
     t = coin.truth
-    p = tuple(
-        math.comb(k, j) * t**j * (1 - t) ** (k - j) for j in range(k + 1)
-    )  # how many answers are 0: sufficient
+    # how many answers are 0: sufficient
+    p = tuple(math.comb(k, j) * t**j * (1 - t) ** (k - j) for j in range(k + 1))
     loss = FiniteLoss(p, tuple(reversed(p)))
     assert loss.maximum() == pytest.approx(10, rel=1e-9)
     assert loss.epsilon(Fraction(1, 10**4)) < 4.3

@@ -104,9 +104,8 @@ def test_loss_is_normal_with_mean_half_its_variance(move: str, scale: str) -> No
             )
             assert agree(chance, normal_tail(ball(-z)))
             assert agree(loss.cdf_ball(value), normal_tail(ball(-z)))
-    assert loss.rdp(1) == pytest.approx(
-        float(mu * mu / 2), rel=1e-15
-    )  # its mean, the Kullback-Leibler divergence
+    # its mean, the Kullback-Leibler divergence
+    assert loss.rdp(1) == pytest.approx(float(mu * mu / 2), rel=1e-15)
 
 
 def test_loss_is_at_most_its_two_terms() -> None:
@@ -325,9 +324,8 @@ def test_released_integers_never_cost_more_than_the_continuous_noise(
         for epsilon in (Fraction(0), Fraction(1, 10), ONE):
             released = release_gap(noise.pmf_ball, shift, epsilon, reach)
             missed = noise.tail_ball(reach[-1] - shift)
-            edge = noise.scale**2 * epsilon / shift + Fraction(
-                shift, 2
-            )  # the best event is {y > edge}
+            # the best event is {y > edge}
+            edge = noise.scale**2 * epsilon / shift + Fraction(shift, 2)
             if (edge - Fraction(1, 2)).denominator == 1:  # it is a union of cells: nothing is lost
                 assert abs(released - loss.delta_ball(epsilon)) < missed + arb(10) ** -100
             else:

@@ -238,9 +238,10 @@ def test_every_point_of_the_delta_curve_is_a_line_below_the_trade_off_curve(loss
             assert not ball(Fraction(loss.trade_off(alpha))) > curve
 
 
+# Phi(-1000) would take a million bits to cancel
 @pytest.mark.parametrize(
     "loss", [*LAPLACES, *[g for g in GAUSSIANS if g.shift < 100], *SYMMETRIC], ids=repr
-)  # Phi(-1000) would take a million bits to cancel
+)
 def test_trade_off_curve_is_the_upper_envelope_of_those_lines(loss: Loss) -> None:
     """At the best e the line touches the curve. Beyond the notes: Dong, Roth and Su 2022, Proposition 2.12."""
     with working(4096):

@@ -101,9 +101,8 @@ class _Latex(InlineProcessor):
         data: str,  # noqa: ARG002
     ) -> tuple[str, int, int]:
         made = convert(m["latex"], display="block" if m["block"] else "inline")
-        made = _BAR.sub(
-            r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made
-        )  # or browsers take it for an operator
+        # or browsers take it for an operator
+        made = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)
         return self.md.htmlStash.store(made), m.start(0), m.end(0)
 
 
@@ -112,9 +111,8 @@ class Formulas(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
         md.inlinePatterns.register(_Latex(md), "latex", 185)  # after `code` (190), before escapes
-        md.inlinePatterns.register(
-            _Script(_RAISED, "sup", md), "raised", 75
-        )  # after links, before emphasis
+        # after links, before emphasis
+        md.inlinePatterns.register(_Script(_RAISED, "sup", md), "raised", 75)
         md.inlinePatterns.register(_Script(_LOWERED, "sub", md), "lowered", 74)
 
 

@@ -21,10 +21,10 @@ _LISTS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Mutant:
-    """In `file`, the code `old`, which is there once, becomes `new`; `tests` are tried first, then those of the room.
+    """In `symbol` of `file`, the code `old`, which is there once, becomes `new`.
 
-    With a `symbol`, a function or a class such as `Report.passed`, it is once in that one. White space, line breaks and
-    trailing commas make no difference, so that a formatter does not pull a mutant out.
+    A symbol is a function, a class or an assigned name, such as `Report.passed`. White space, line breaks and trailing
+    commas make no difference, so that a formatter does not pull a mutant out. `tests` are tried first, then the room's.
 
     `equivalent` is why a mutant that survives harms nobody; empty for all others.
     """
@@ -32,13 +32,13 @@ class Mutant:
     name: str
     room: str
     file: str
+    symbol: str
     old: str
     new: str
     harm: str
     tests: tuple[str, ...]
     wider: tuple[str, ...]
     equivalent: str = ""
-    symbol: str = ""
 
     def path(self, root: Path) -> Path:
         """The file it changes, in a copy of the repository."""
@@ -46,10 +46,10 @@ class Mutant:
 
     def planted(self, text: str) -> str:
         """The text of the file with the bug; ValueError unless the old code is there exactly once."""
-        start, end = _place(self.symbol, text) if self.symbol else (0, len(text))
+        start, end = _place(self.symbol, text)
         found = list(_pattern(self.old).finditer(text, start, end))
         if len(found) != 1:
-            where = f"{self.symbol} of {self.file}" if self.symbol else self.file
+            where = f"{self.symbol} of {self.file}"
             raise ValueError(f"{self.name}: the old code occurs {len(found)} times in {where}")
         return text[: found[0].start()] + self.new.strip() + text[found[0].end() :]
 
@@ -59,18 +59,34 @@ class Mutant:
         path.write_text(self.planted(path.read_text()))
 
 
+def _names(node: ast.AST) -> list[str]:
+    """What a statement defines: a function, a class, or the names that it gives values to."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [node.name]
+        case ast.Assign(targets=targets):
+            found = [name for target in targets for name in ast.walk(target)]
+            return [name.id for name in found if isinstance(name, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
+
+
 def _place(symbol: str, text: str) -> tuple[int, int]:
-    """Where a function or a class starts in its file, and where it ends."""
+    """Where a symbol's definition starts in its file, with its decorators, and where it ends."""
     inside: ast.AST = ast.parse(text)
+    first = last = 0
     for name in symbol.split("."):
-        found = [
-            node for node in ast.iter_child_nodes(inside) if getattr(node, "name", None) == name
-        ]
+        found = [node for node in ast.iter_child_nodes(inside) if name in _names(node)]
         if len(found) != 1:
             raise ValueError(f"{symbol} is there {len(found)} times")
         (inside,) = found
+        spans = [
+            (node.lineno, node.end_lineno or node.lineno)
+            for node in (inside, *getattr(inside, "decorator_list", ()))
+        ]
+        first, last = min(spans)[0], max(span[1] for span in spans)
     lines = text.splitlines(keepends=True)
-    first, last = (getattr(inside, at) for at in ("lineno", "end_lineno"))
     return len("".join(lines[: first - 1])), len("".join(lines[:last]))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sordino.audit.known_truth.specimen import Specimen, read_specimen
+from sordino.audit.known_truth.zoo_entry import ZooEntry, read_entry
 
 __all__ = ["REFERENCE", "Row"]
 
@@ -22,7 +22,7 @@ __all__ = ["REFERENCE", "Row"]
 class Row:
     """A mechanism and the two lower bounds listed for it; None where the method was not used."""
 
-    specimen: Specimen
+    specimen: ZooEntry
     logistic: float | None
     network: float | None
 
@@ -38,7 +38,7 @@ def _row(name: str, fields: dict[str, Any]) -> Row:
         f"It needs epsilon {fields['truth']:g}{' or more' if fields.get('broken') else ' at most'}."
     )
     title = {"title": f"Reference row {name}", "why": why, "samples": 20_000_000}
-    return Row(read_specimen(f"reference-{name}", {**fields, **title}), logistic, network)
+    return Row(read_entry(f"reference-{name}", {**fields, **title}), logistic, network)
 
 
 _TEXT = Path(__file__).with_name("reference.toml").read_text("utf-8")

@@ -5,15 +5,15 @@ from time import perf_counter
 
 from benchmarks.timing import row
 
-from sordino.audit.known_truth import SPECIMENS, audited
+from sordino.audit.known_truth import ZOO_ENTRIES, audited
 from sordino.audit.reporting.report import Verdict
 
 CONFIDENCE = 0.999
 
 
 def main() -> None:
-    share = 1 - (1 - CONFIDENCE) / len(SPECIMENS)
-    for specimen in SPECIMENS:
+    share = 1 - (1 - CONFIDENCE) / len(ZOO_ENTRIES)
+    for specimen in ZOO_ENTRIES:
         truth = specimen.truth if math.isfinite(specimen.truth) else None
         known = {
             "broken": specimen.broken,

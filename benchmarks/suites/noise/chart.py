@@ -125,9 +125,8 @@ def _dots(
         ticks, scale = [1.0, 1.2, 1.4], alt.Scale(domain=[0.93, 1.65])
     else:
         ticks = [10.0**power for power in range(ceil(log10(low / 2)), floor(log10(2 * high)) + 1)]
-        scale = alt.Scale(
-            type="log", domain=[low / 2, high * (4 * high / low) ** 0.75], nice=False
-        )  # room for text
+        # room for text
+        scale = alt.Scale(type="log", domain=[low / 2, high * (4 * high / low) ** 0.75], nice=False)
     names = shared or list(dict.fromkeys(point["name"] for point in everything))
     width = NAMES if named else 0
     bold: Any = {

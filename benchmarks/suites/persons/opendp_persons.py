@@ -24,9 +24,8 @@ from benchmarks.suites.persons.settings import (
     by_group,
 )
 
-warnings.filterwarnings(
-    "ignore", category=FutureWarning
-)  # counts are cut off at 0, which none of these comes near
+# counts are cut off at 0, which none of these comes near
+warnings.filterwarnings("ignore", category=FutureWarning)
 dp.enable_features("contrib", "honest-but-curious")
 CANDIDATES = [i / 100 for i in range(100 * LOWER, 100 * UPPER + 1)]
 """Of the median: Sordino's grid."""

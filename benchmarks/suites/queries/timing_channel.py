@@ -175,9 +175,8 @@ def main() -> None:
         "asked", nargs="?", type=int, default=200, help="how often each file is asked"
     )
     asked = parser.parse_args().asked
-    chance = math.sqrt(
-        (2 * asked + 1) / (12 * asked**2)
-    )  # of an area where there is nothing to tell
+    # of an area where there is nothing to tell
+    chance = math.sqrt((2 * asked + 1) / (12 * asked**2))
     print(
         f"{asked} answers for each file, {ROWS:,} rows; by the clock / by the processor; standard error {chance:.3f}"
     )

@@ -246,9 +246,8 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     scales = [_scale(law) for law, _ in parts]
     rough = _deviation(parts) * math.sqrt(-math.log(delta))
     wanted = min(accuracy * rough / _finer(parts), min(scales) / 4)
-    return max(
-        wanted, _points(parts, 1.0, delta) / _MOST_POINTS
-    )  # a tiny loss beside a large one is not resolved
+    # a tiny loss beside a large one is not resolved
+    return max(wanted, _points(parts, 1.0, delta) / _MOST_POINTS)
 
 
 def _finer(parts: Parts) -> int:
@@ -439,15 +438,13 @@ def _solve(window: Window, target: float, side: int) -> float:
         return math.inf
     x, tilt = window.values, window.tilt
     middle = float(x[np.argmax(window.masses)])
-    weights = np.exp(
-        np.minimum(300.0, -tilt * (x - middle))
-    )  # far below, where it is cut off, delta is not small
+    # far below, where it is cut off, delta is not small
+    weights = np.exp(np.minimum(300.0, -tilt * (x - middle)))
     a = np.cumsum((window.masses * weights)[::-1])[::-1]
     b = np.cumsum((window.masses * weights * np.exp(np.minimum(300.0, middle - x)))[::-1])[::-1]
     wanted = math.exp(max(-700.0, min(700.0, math.log(target) - window.log_moment + tilt * middle)))
-    after = np.append(
-        a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0
-    )  # delta at x[i], but for rounding
+    # delta at x[i], but for rounding
+    after = np.append(a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0)
     j = int(np.argmax(after <= wanted))
     gap = a[j] - wanted
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])

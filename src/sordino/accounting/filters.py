@@ -19,6 +19,7 @@ from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds, brief, readable, show
 from sordino.privacy.float_search import rough_log
+from sordino.privacy.notebook import card
 
 if TYPE_CHECKING:
     from flint import arb
@@ -31,6 +32,15 @@ _NAMES = ("epsilon", "mu^2", "rho")
 @dataclass(frozen=True, repr=False)
 class Remaining(Amounts):
     """What each meter of a filter still has; None where it has no such meter, or one that is closed for good."""
+
+    def _repr_html_(self) -> str:
+        left = dict(
+            zip((*_NAMES, "delta for private keys"), (*self.meters, self.delta), strict=True)
+        )
+        facts = {
+            name: brief(amount, up=False) for name, amount in left.items() if amount is not None
+        }
+        return card("Left of the budget", facts, notes=["Rounded down."])
 
 
 @dataclass(frozen=True)
@@ -223,9 +233,10 @@ class ZcdpFilter(_Filter):
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    # here, so that a ledger is added up without ball arithmetic
     from sordino.privacy.normal_pair import (
         largest_mu,
-    )  # here, so that a ledger is added up without ball arithmetic
+    )
 
     return largest_mu(epsilon, delta) ** 2
 

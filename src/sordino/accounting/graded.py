@@ -199,9 +199,8 @@ def _crowd(masses: Floats, losses: Floats, widths: Floats, view: View, moved: fl
     chances /= chances.sum()
     density = chances / widths
     neighbours = np.concatenate([density[:1], density, density[-1:]])
-    density = np.maximum(
-        density, np.maximum(neighbours[:-2], neighbours[2:])
-    )  # not too wide at a flank
+    # not too wide at a flank
+    density = np.maximum(density, np.maximum(neighbours[:-2], neighbours[2:]))
     crowd = np.cbrt(density) * widths
     crowd *= math.sqrt(crowd.sum() * view.uses / moved)
     least = np.maximum(widths / math.sqrt(moved), _LEAST_CROWD)

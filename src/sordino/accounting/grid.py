@@ -143,9 +143,8 @@ def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
             math.exp(min(_MOST_EXPONENT, math.log(probability) - value)) if probability > 0 else 0.0
         )
     kept, clear = p > 0, (p > _FAINT) & (q > _FAINT)
-    residual = np.full(
-        count, -spacing / 2
-    )  # the least that it can be, for what has too few digits to tell
+    # the least that it can be, for what has too few digits to tell
+    residual = np.full(count, -spacing / 2)
     residual[clear] = np.log(p[clear] / q[clear]) - grid[clear]
     total = p[kept].sum()
     mean = float((p * residual)[kept].sum() / total)

@@ -142,9 +142,8 @@ class Spectrum:
         uses: Uses, tilt: float, smooth: float, outside: float, log_ways: float = 0.0
     ) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
-        quiet = math.sqrt(
-            -2 * math.log(outside)
-        )  # beyond this many of its scales the Gaussian's transform is as small
+        # beyond this many of its scales the Gaussian's transform is as small
+        quiet = math.sqrt(-2 * math.log(outside))
         masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         if quiet * (down + up) > _LONG * 2 * math.pi * smooth:
             smooth *= _LESS_SHARP
@@ -253,9 +252,8 @@ def _transform(
         b = _turned(np.multiply.outer(turn * np.arange(fine), values))
         weighted = a * own
         by_a, by_b = weighted.sum(axis=1), (b * own).sum(axis=1)
-        both = np.array(
-            [(b * row).sum(axis=1) for row in weighted]
-        )  # no matrix product, whose threads cost more
+        # no matrix product, whose threads cost more
+        both = np.array([(b * row).sum(axis=1) for row in weighted])
         moved = (both + by_a[:, None] + by_b).ravel()
         size_a, size_b = np.abs(weighted).sum(axis=1), (np.abs(b) * own).sum(axis=1)
         size = (size_a[:, None] + size_b + 2 * np.minimum(size_a[:, None], size_b)).ravel()

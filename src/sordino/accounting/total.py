@@ -6,8 +6,8 @@ theorem behind each view is in total.md.
 
 from __future__ import annotations
 
-import json
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
+from sordino.privacy.json_form import dump, loaded, nested
 from sordino.privacy.loss import (
     BoundedRangeLoss,
     EpsilonDeltaLoss,
@@ -273,27 +274,23 @@ class Total(Loss):
         return arb(self.trade_off(alpha)).union(1 - ball(alpha))
 
     def maximum(self) -> float:
-        return self._sum(_pure)
+        return self._sum(lambda loss: loss.exact_maximum())
 
     def rho(self) -> float:
-        return self._sum(
-            lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho()
-        )
+        return self._sum(lambda loss: loss.exact_rho())
 
     def mu(self) -> float:
-        square = self._sum(
-            lambda loss: (
-                loss.shift**2 if isinstance(loss, GaussianLoss) else _square_upper(loss.mu())
-            )
-        )
+        square = self._sum(lambda loss: loss.exact_mu_squared())
         return math.sqrt(square) * (1 + 2.0**-50) if math.isfinite(square) else math.inf
 
-    def _sum(self, view: Callable[[Loss], float | Fraction]) -> float:
-        """A view that adds, exactly where it is a fraction, and rounded up."""
-        each = [(view(loss), count) for loss, count in self.parts]
-        if any(isinstance(value, float) and math.isinf(value) for value, _ in each):
+    def _sum(self, view: Callable[[Loss], Fraction | None]) -> float:
+        """A view that adds, rounded up."""
+        each = [view(loss) for loss, _ in self.parts]
+        known = [value for value in each if value is not None]
+        if len(known) < len(each):
             return math.inf
-        return float_upper(sum((Fraction(value) * count for value, count in each), Fraction(0)))
+        counts = (count for _, count in self.parts)
+        return float_upper(sum(map(operator.mul, known, counts), Fraction(0)))
 
     def infinite(self) -> Fraction:
         certain = [(loss.infinite(), count) for loss, count in self.parts if loss.infinite()]
@@ -347,9 +344,9 @@ class Total(Loss):
 
     def to_json(self) -> str:
         parts = [
-            {"count": str(count), "loss": json.loads(loss.to_json())} for loss, count in self.parts
+            {"count": str(count), "loss": nested(loss.to_json())} for loss, count in self.parts
         ]
-        return json.dumps({"kind": "total", "v": 1, "parts": parts})
+        return dump("total", 1, {"parts": parts})
 
     def __repr__(self) -> str:
         return " + ".join(
@@ -357,26 +354,11 @@ class Total(Loss):
         )
 
 
-def _pure(loss: Loss) -> float | Fraction:
-    match loss:
-        case LaplaceLoss():
-            return loss.shift
-        case BoundedRangeLoss():
-            return loss.width
-        case EpsilonDeltaLoss() if not loss.failure:
-            return loss.most
-    return loss.maximum()
-
-
-def _square_upper(x: float) -> float:
-    return x if math.isinf(x) else float_upper(Fraction(x) ** 2)
-
-
 def _load(fields: dict[str, Any]) -> Loss:
     rule = 'a stored total holds "parts", each with a "loss" and a "count"'
     try:
         return total(
-            (Loss.from_json(json.dumps(part["loss"])), _count(part["count"]))
+            (loaded(part["loss"], Loss.from_json), _count(part["count"]))
             for part in fields["parts"]
         )
     except (KeyError, TypeError):

@@ -110,7 +110,7 @@ class GuardedSample:
             alone = _rehearsed(phi, tuple(row(part, i) for part in self.example), 1)
             if not np.isclose(alone[0], together[i], rtol=_CLOSE, atol=_CLOSE):
                 value = f"a function that gave {together[i]:.4g} for one of {rows} example rows, {alone[0]:.4g} for it alone"
-                rule = "a question must look at each row by itself"
+                rule = "a question must look at one row at a time"
                 raise InvalidInput(
                     value,
                     rule,

@@ -75,7 +75,9 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
     told = f"Combined: the mean of {len(answers)} answers, weighted by their precision."
     if left:
         told += f" {', '.join(left)}: as in the dearest of them, since the precision depends on the data."
-    promise = f"Each of the {len(answers)} answers by itself: {best.privacy} Together their losses add up."
+    promise = (
+        f"Each of the {len(answers)} answers alone: {best.privacy} Together their losses add up."
+    )
     return replace(
         best, columns=tuple(columns), notes=(told, *best.notes), receipt=None, privacy=promise
     )

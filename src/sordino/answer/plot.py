@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import colorsys
 import math
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sordino.answer.text import clean, key_text, number, percent, spread
 from sordino.errors import InvalidInput
-from sordino.privacy.picture import Picture, needs_altair
+from sordino.privacy.picture import Picture, colours, needs_altair
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn
@@ -18,18 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "picture"]
 
 _BLUE, _GREY, _DARK = "#3b6ea5", "#8a8a8a", "#333333"
-_TEN = (
-    "#4c78a8",
-    "#f58518",
-    "#e45756",
-    "#72b7b2",
-    "#54a24b",
-    "#eeca3b",
-    "#b279a2",
-    "#ff9da6",
-    "#9d755d",
-    "#bab0ac",
-)
 _WIDTH, _HEIGHT = 460, 260
 _FEW, _SHORT = 12, 14
 """Up to this many keys of this many letters stand side by side; others are listed from top to bottom."""
@@ -188,20 +175,11 @@ def _colour(alt: Any, answer: Answer, kind: Kind) -> tuple[Any, Any]:
             " · ".join(key_text(cell) for cell in cells) for cells in zip(*others, strict=True)
         )
     )
-    scale = alt.Scale(domain=series, range=_colours(len(series)))
+    scale = alt.Scale(domain=series, range=colours(len(series)))
     colour = alt.Color("series:N", title=title, sort=None, scale=scale)
     if kind in ("ordered", "time"):
         return colour, None
     return colour, (alt.YOffset if kind == "list" else alt.XOffset)("series:N", sort=None)
-
-
-def _colours(count: int) -> list[str]:
-    """That many colours, no two alike: ten well-known ones, or hues all around with three shades by turns."""
-    if count <= len(_TEN):
-        return list(_TEN[:count])
-    shades = (0.42, 0.58, 0.72)
-    rgb = [colorsys.hls_to_rgb(i / count, shades[i % 3], 0.65) for i in range(count)]
-    return ["#" + "".join(f"{round(255 * part):02x}" for part in each) for each in rgb]
 
 
 def _rows(answer: Answer, column: EstimateColumn, kind: Kind, count: int) -> list[dict[str, Any]]:

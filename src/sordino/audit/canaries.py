@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sordino.audit.claim import whole
 from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 from sordino.mechanisms import bits
 from sordino.mechanisms.discrete import bernoulli
-from sordino.privacy.exact import Number, four_digits, open_unit, positive, show
+from sordino.privacy.exact import Number, four_digits, open_unit, positive
 
 __all__ = ["TrainingAudit", "audit_training", "certified_epsilon", "is_trainer"]
 
@@ -92,10 +93,7 @@ def audit_training(
     )
     sure = float(open_unit("confidence", confidence).upper)
     for what, number in (("canaries", canaries), ("ordinary", ordinary)):
-        if isinstance(number, bool) or not isinstance(number, int) or not 20 <= number <= 20_000:
-            raise InvalidInput(
-                f"{what}={show(number)}", "an audit needs from 20 to 20000", "Pass 400 or so."
-            )
+        whole(what, number, 20, 20_000, "Pass 400 or so.")
     included = np.asarray(bernoulli_half(canaries))
     x, y = _examples(included, ordinary)
     model = torch.nn.Linear(canaries, 1, bias=False)
@@ -228,9 +226,8 @@ def _judged(
                         if low
                         else right[:high].sum()
                     )
-                    careful = max(
-                        0, correct - (high + low) // 25
-                    )  # so that no choice wins by luck alone
+                    # so that no choice wins by luck alone
+                    careful = max(0, correct - (high + low) // 25)
                     bound = certified_epsilon(careful, high + low, half, 0.0, confidence, digits=8)
                     if best is None or bound > best[0]:
                         best = bound, label, sign, scores, high, low

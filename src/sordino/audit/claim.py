@@ -25,7 +25,7 @@ from sordino.privacy.exact import (
     show,
 )
 
-__all__ = ["Claim", "Request", "read_request"]
+__all__ = ["Claim", "Request", "read_request", "whole"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ class Claim:
             _plain(epsilon),
             _plain(delta),
         )
+
+    def allows(self, epsilon: float) -> float:
+        """The largest delta at this epsilon of any mechanism that keeps the claim."""
+        small = math.exp(-min(self.shown_epsilon, 700.0))
+        more = max(0.0, 1 - math.exp(min(epsilon - self.shown_epsilon, 0.0)))
+        return self.shown_delta + (1 - self.shown_delta) * more / (1 + small)
 
 
 def _generous(given: Any, upper: Fraction) -> Fraction:
@@ -105,21 +111,11 @@ def read_request(
         )
     claim = Claim.read(epsilon, delta)
     level = open_unit("confidence", confidence, "Pass a number such as 0.999.")
-    _whole(
-        "samples",
-        samples,
-        _FEWEST,
-        _MOST,
-        "It counts all runs of the mechanism; a million is usual.",
-    )
+    hint = "It counts all runs of the mechanism; a million is usual."
+    runs = whole("samples", samples, _FEWEST, _MOST, hint)
     if workers is not None:
-        _whole(
-            "workers",
-            workers,
-            1,
-            2,
-            "Pass 1 to run in this process, 2 for one process for each input, or None.",
-        )
+        hint = "Pass 1 to run in this process, 2 for one process for each input, or None."
+        whole("workers", workers, 1, 2, hint)
     limit = (
         _FOREVER
         if seconds is None
@@ -137,21 +133,18 @@ def read_request(
         claim,
         float(level.lower),
         alpha,
-        int(samples),
+        runs,
         min(limit, _FOREVER),
     )
 
 
-def _whole(name: str, value: Any, least: int, most: int, hint: str) -> None:
-    whole = isinstance(value, int) or (
-        isinstance(value, float) and math.isfinite(value) and value == int(value)
-    )
-    if isinstance(value, bool) or not whole or not least <= value <= most:
-        raise InvalidInput(
-            f"{name}={show(value)}",
-            f"{name} must be a whole number from {least:,} to {most:,}",
-            hint,
-        )
+def whole(name: str, value: Any, least: int, most: int, hint: str) -> int:
+    """A whole number of any type between these ends, or a refusal."""
+    real = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
+    if not real or not least <= value <= most or value != int(value):
+        rule = f"{name} must be a whole number from {least:,} to {most:,}"
+        raise InvalidInput(f"{name}={show(value)}", rule, hint)
+    return int(value)
 
 
 def named(mechanism: Any) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sordino.cli.loss_sections import new_page, percent, plain
 from sordino.cli.numbers import as_typed, rounded_down, share, whole
-from sordino.cli.shown_loss import new_page, percent, plain
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -76,14 +76,15 @@ def adaptivity(
     )
     page.heading("What came of it")
     _judge(page, found, count)
-    page.heading(f"How many questions do {count:,} rows bear?")
+    page.heading(f"How many questions can {count:,} rows answer?")
     page.table(
         ["method", "proved by", *(f"±{plain(100 * error)} %" for error in _ERRORS)], table, left=2
     )
     page.say(
-        f"So many questions, each chosen after all answers before it, can be asked of one sample, so that with probability "
-        f"{plain(sure)} all answers are within the error of the population. Splitting gives each question rows of its own; "
-        f"the methods below it add Gaussian noise of the best scale to each answer. In Python: so.StatisticalQueries."
+        "The table shows how many questions one sample can answer, each chosen after all answers before it, so that with "
+        f"probability {plain(sure)} all answers are within the error of the population. Splitting gives each question "
+        "separate rows; the methods below it add Gaussian noise of the best scale to each answer. In Python: "
+        "so.StatisticalQueries."
     )
 
 
@@ -97,7 +98,9 @@ def _drawn(rows: int, features: int) -> Freedman:
         )
     found = freedman(rows=rows, features=features, threshold=_THRESHOLD, most=_MOST_CORRECTED)
     if not found.guarded.sizes:
-        rule = f"a guarded holdout of so few rows cannot bear questions about {features:,} features"
+        rule = (
+            f"a guarded holdout of so few rows cannot answer questions about {features:,} features"
+        )
         raise InvalidInput(
             f"--rows {rows} --features {features}", rule, f"Write {_TRY}, or fewer features."
         )

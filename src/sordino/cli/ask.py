@@ -287,7 +287,7 @@ def answered(
     details: bool = False,
 ) -> tuple[Paid, str]:
     """What a session answers, and what is to be said about its charge."""
-    from sordino.cli.watch import Watch
+    from sordino.cli.progress import Watch
     from sordino.session import Session
 
     found: list[tuple[Paid, str]] = []
@@ -299,9 +299,8 @@ def answered(
                 known = session.ledger.payment(request, analyst) is not None
                 answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
-                with contextlib.suppress(
-                    SordinoError
-                ):  # what is left is nice to know; the answer is paid for
+                # what is left is nice to know; the answer is paid for
+                with contextlib.suppress(SordinoError):
                     meter = session.ledger.meter(analyst)
                     told = _receipt(answer, None if details else meter, again=known)
                     found.append((answer, f"{told} Left: {left_words(meter, details=details)}."))

@@ -15,13 +15,13 @@ from typer.core import TyperGroup
 from sordino.cli import ask
 from sordino.cli.arguments import Declaration
 from sordino.cli.declared import load
-from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
 from sordino.cli.numbers import exact as exact_number
 from sordino.cli.numbers import positive
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.report_output import Filing, Form
 from sordino.cli.streams import is_terminal
+from sordino.cli.user_function import imported
 from sordino.errors import InvalidInput
 from sordino.query.bounds import Bounds
 
@@ -71,7 +71,7 @@ app = typer.Typer(
     cls=_MechanismByDefault,
     no_args_is_help=True,
     subcommand_metavar="FILE:NAME | COMMAND ...",
-    help="Audit a claim of privacy: sordino audit mechanism.py:function --epsilon 1; leaves with 6 unless it passes.",
+    help="Audit a claim of privacy: sordino audit mechanism.py:function --epsilon 1; exit code 6 unless it passes.",
 )
 
 Target = Annotated[
@@ -326,14 +326,14 @@ def zoo(
 
     Example: sordino audit zoo --list
     """
-    from sordino.audit.known_truth import SPECIMENS, run
+    from sordino.audit.known_truth import ZOO_ENTRIES, run
 
     if list_:
         from sordino.cli.page import Page
 
         Page().table(
             ["name", "truth", "what it is"],
-            [(s.name, "broken" if s.broken else "right", s.title) for s in SPECIMENS],
+            [(s.name, "broken" if s.broken else "right", s.title) for s in ZOO_ENTRIES],
             left=3,
         )
         return
@@ -441,7 +441,7 @@ def _progress() -> Iterator[Callable[[float, str], None] | None]:
     if not is_terminal(sys.stderr):
         yield None
         return
-    from sordino.cli.watch import progress_bar
+    from sordino.cli.progress import progress_bar
 
     with progress_bar("Auditing") as bar:
 

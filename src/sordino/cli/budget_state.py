@@ -12,9 +12,9 @@ from sordino.answer.text_plot import Bar, bars
 from sordino.cli.budget_words import (
     KEYS,
     USUAL,
-    Gauge,
+    BudgetBar,
+    budget_bars,
     cost_words,
-    gauges,
     part_words,
     usual_answers,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sordino.ledger.terms import Allowance, Terms
     from sordino.query.dataset import Dataset
 
-__all__ = ["LAST", "Standing", "show", "standing_of"]
+__all__ = ["LAST", "BudgetState", "budget_state_of", "show"]
 
 LAST = 10
 """How many charges are listed unless all are asked for."""
@@ -39,7 +39,7 @@ _WIDEST_BAR = 72
 
 
 @dataclass(frozen=True)
-class Standing:
+class BudgetState:
     """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody.
 
     `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked
@@ -76,15 +76,17 @@ def show(
     details: bool = False,
 ) -> None:
     """Print how the budget of a declaration stands; with `details` by each way in which answers are added up."""
-    standing = standing_of(load(file), analyst, None if everything or as_json else LAST)
+    state = budget_state_of(load(file), analyst, None if everything or as_json else LAST)
     say(
-        json.dumps(_fields(standing), indent=2, ensure_ascii=False)
+        json.dumps(_fields(state), indent=2, ensure_ascii=False)
         if as_json
-        else _text(standing, details=details)
+        else _text(state, details=details)
     )
 
 
-def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None = None) -> Standing:
+def budget_state_of(
+    dataset: Dataset, analyst: str | None = None, last: int | None = None
+) -> BudgetState:
     """How the budget of a dataset stands now, with this many of the last charges (None: all)."""
     from sordino.accounting.charge import NOTHING
     from sordino.ledger.receipt import checked_analyst
@@ -97,7 +99,7 @@ def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None =
     ledger = existing_ledger(dataset)
     if ledger is None:
         place = ledger_place(dataset).shown
-        return Standing(
+        return BudgetState(
             place, False, declared, declared, {}, {}, (), analyst, _shown(declared, NOTHING)
         )
     with ledger:
@@ -108,73 +110,71 @@ def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None =
         most = sum(tally.charges for tally in tallies.values()) if last is None else last
         meter = _shown(terms, ledger.spent) if analyst is None else ledger.meter(analyst)
         charges = ledger.recent(most, analyst)
-        return Standing(
+        return BudgetState(
             ledger.place, True, terms, declared, allotments, tallies, charges, analyst, meter
         )
 
 
 def _shown(terms: Terms, spent: Charge) -> TwoMeterFilter:
-    from sordino.cli.shown_meter import ShownMeter
+    from sordino.cli.approximate_meter import ApproximateMeter
 
-    return ShownMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent)
+    return ApproximateMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent)
 
 
-def _text(standing: Standing, *, details: bool) -> str:
-    """The standing for the eye."""
-    parts = [_heading(standing), _left(standing, details=details)]
-    if set(standing.tallies) - {None}:
-        parts.append(_by_analyst(standing, details=details))
-    if standing.charges:
-        parts.append(_charges(standing, details=details))
+def _text(state: BudgetState, *, details: bool) -> str:
+    """The state for the eye."""
+    parts = [_heading(state), _left(state, details=details)]
+    if set(state.tallies) - {None}:
+        parts.append(_by_analyst(state, details=details))
+    if state.charges:
+        parts.append(_charges(state, details=details))
     return "\n\n".join(parts)
 
 
-def _fields(standing: Standing) -> dict[str, Any]:
-    """The standing for programs: numbers as floats, a closed meter as null. Exact ones are in `ledger export`."""
-    allowance = standing.terms.allowance
+def _fields(state: BudgetState) -> dict[str, Any]:
+    """The state for programs: numbers as floats, a closed meter as null. Exact ones are in `ledger export`."""
+    allowance = state.terms.allowance
     return {
-        "ledger": standing.place,
-        "exists": standing.exists,
-        "as_declared": standing.terms == standing.declared,
+        "ledger": state.place,
+        "exists": state.exists,
+        "as_declared": state.terms == state.declared,
         "tables": [
             dict(zip(("name", "unit", "neighbors"), table, strict=True))
-            for table in standing.terms.lineage
+            for table in state.terms.lineage
         ],
         "budget": _allowance_fields(allowance),
-        "analyst": standing.analyst,
+        "analyst": state.analyst,
         "left": [
             {"meter": g.name, "left": _float(g.left), "of": float(g.whole)}
-            for g in gauges(standing.meter, details=True)
+            for g in budget_bars(state.meter, details=True)
         ],
-        "more_answers": {"epsilon": float(USUAL), **usual_answers(standing.meter)},
-        "forfeited": standing.forfeited,
-        "sub_budgets": {
-            name: _allowance_fields(part) for name, part in standing.allotments.items()
-        },
-        "charges": [_payment_fields(p) for p in standing.charges],
+        "more_answers": {"epsilon": float(USUAL), **usual_answers(state.meter)},
+        "forfeited": state.forfeited,
+        "sub_budgets": {name: _allowance_fields(part) for name, part in state.allotments.items()},
+        "charges": [_payment_fields(p) for p in state.charges],
     }
 
 
-def _heading(standing: Standing) -> str:
-    terms = standing.terms
+def _heading(state: BudgetState) -> str:
+    terms = state.terms
     lines = [
         f"Budget    {terms.allowance}, for all answers together",
         f"Protects  {_protected(terms)}",
     ]
-    if standing.exists:
-        lost = standing.forfeited
+    if state.exists:
+        lost = state.forfeited
         gone = (
             f"; {lost:,} without an answer: forfeited, unless the query still runs" if lost else ""
         )
-        whose = f" by {standing.analyst}" if standing.analyst is not None else ""
-        lines += [f"Ledger    {standing.place}", f"Charges   {standing.count:,}{whose}{gone}"]
+        whose = f" by {state.analyst}" if state.analyst is not None else ""
+        lines += [f"Ledger    {state.place}", f"Charges   {state.count:,}{whose}{gone}"]
     else:
-        lines.append(f"Ledger    none yet; the first question makes {standing.place}")
-    if terms != standing.declared:
+        lines.append(f"Ledger    none yet; the first question makes {state.place}")
+    if terms != state.declared:
         told = (
             "It is not in force, and nothing is answered until the owner runs `sordino budget set`."
         )
-        lines.append(f"Declared  {standing.declared}. {told}")
+        lines.append(f"Declared  {state.declared}. {told}")
     return hanging("\n".join(lines), 10)
 
 
@@ -186,18 +186,18 @@ def _protected(terms: Terms) -> str:
     return ", ".join(units) or "nobody: all tables are public"
 
 
-def _left(standing: Standing, *, details: bool) -> str:
-    found = gauges(standing.meter, details=details)
+def _left(state: BudgetState, *, details: bool) -> str:
+    found = budget_bars(state.meter, details=details)
     drawn = bars(
         [Bar(g.name, g.share, g.words) for g in found], width=min(width(), _WIDEST_BAR) - 2
     )
-    title = "Left" if standing.analyst is None else f"Left for {standing.analyst}"
+    title = "Left" if state.analyst is None else f"Left for {state.analyst}"
     return "\n".join(
-        [title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, standing.meter), 0)]
+        [title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, state.meter), 0)]
     )
 
 
-def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
+def _meaning(found: list[BudgetBar], meter: TwoMeterFilter) -> str:
     """What the meters allow, in words."""
     adding = [g for g in found if g.name != KEYS]
     rule = "A question is answered while the budget has room for it."
@@ -221,13 +221,13 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
     )
 
 
-def _by_analyst(standing: Standing, *, details: bool) -> str:
+def _by_analyst(state: BudgetState, *, details: bool) -> str:
     spent = ["epsilon", "mu^2"] if details else ["of the budget"]
     rows = [["analyst", "charges", "forfeited", *spent, "sub-budget"]]
-    for name, tally in standing.tallies.items():
-        part, lost = standing.allotments.get(name or ""), tally.charges - tally.answered
+    for name, tally in state.tallies.items():
+        part, lost = state.allotments.get(name or ""), tally.charges - tally.answered
         amounts = [_amount(tally.spent.pure), _amount(tally.spent.mu_squared)]
-        amounts = amounts if details else [part_words(tally.spent, standing.meter)]
+        amounts = amounts if details else [part_words(tally.spent, state.meter)]
         rows.append(
             [name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")]
         )
@@ -235,13 +235,13 @@ def _by_analyst(standing: Standing, *, details: bool) -> str:
     return "\n".join(["Spent", *(f"  {line}" for line in aligned(rows, right))])
 
 
-def _charges(standing: Standing, *, details: bool) -> str:
+def _charges(state: BudgetState, *, details: bool) -> str:
     from sordino.answer.text import clean
 
-    kept, meter = standing.charges, None if details else standing.meter
+    kept, meter = state.charges, None if details else state.meter
     lines = [
         "Charges"
-        if len(kept) == standing.count
+        if len(kept) == state.count
         else f"Charges (the last {len(kept)}; --all lists all)"
     ]
     digits = len(str(kept[-1].receipt.number))

@@ -18,9 +18,9 @@ __all__ = [
     "BUDGET",
     "KEYS",
     "USUAL",
-    "Gauge",
+    "BudgetBar",
+    "budget_bars",
     "cost_words",
-    "gauges",
     "left_words",
     "part_words",
     "usual_answers",
@@ -34,7 +34,7 @@ _USUAL_LAPLACE_MU = Fraction(0.12232592908449795)
 
 
 @dataclass(frozen=True)
-class Gauge:
+class BudgetBar:
     """One meter: what it adds up, what it has left (None: it is closed for good) and had at the start."""
 
     name: str
@@ -57,30 +57,30 @@ class Gauge:
         return f"{rounded_down(self.left)} of {rounded_down(self.whole)} left"
 
 
-def gauges(meter: TwoMeterFilter, *, details: bool = False) -> list[Gauge]:
+def budget_bars(meter: TwoMeterFilter, *, details: bool = False) -> list[BudgetBar]:
     """The budget as one, and the delta kept for private keys; with `details` each way of adding up by itself."""
     from sordino.accounting.budget_share import left_share
 
     caps, left = meter.caps, meter.remaining
-    found = _meters(meter) if details else [Gauge(BUDGET, left_share(meter), Fraction(1))]
+    found = _meters(meter) if details else [BudgetBar(BUDGET, left_share(meter), Fraction(1))]
     if caps.delta:
-        found.append(Gauge(KEYS, max(left.delta, Fraction(0)), caps.delta))
+        found.append(BudgetBar(KEYS, max(left.delta, Fraction(0)), caps.delta))
     return found
 
 
-def _meters(meter: TwoMeterFilter) -> list[Gauge]:
+def _meters(meter: TwoMeterFilter) -> list[BudgetBar]:
     """Epsilons added up, and mu^2 if there is a delta."""
     caps, left, spent = meter.caps, meter.remaining, meter.spent
     unknown = "closed by Gaussian noise" if spent.pure is None else "used up"
-    found = [Gauge("epsilon", left.pure, caps.pure or Fraction(0), unknown)]
+    found = [BudgetBar("epsilon", left.pure, caps.pure or Fraction(0), unknown)]
     if caps.mu_squared is not None:
-        found.append(Gauge("mu^2", left.mu_squared, caps.mu_squared, "used up"))
+        found.append(BudgetBar("mu^2", left.mu_squared, caps.mu_squared, "used up"))
     return found
 
 
 def left_words(meter: TwoMeterFilter, *, details: bool = False) -> str:
     """What is left, in a few words."""
-    found = [g for g in gauges(meter, details=details) if g.left]
+    found = [g for g in budget_bars(meter, details=details) if g.left]
     texts = {
         g.name: f"{g.name} {rounded_down(g.left or 0)} of {rounded_down(g.whole)}" for g in found
     }
@@ -133,7 +133,7 @@ def usual_answers(meter: TwoMeterFilter) -> dict[str, int]:
 
     found = {"laplace": meter.fits(Charge(USUAL, _USUAL_LAPLACE_MU**2))}
     if meter.free_delta:
-        from sordino.cli.shown_meter import mu_between
+        from sordino.cli.approximate_meter import mu_between
 
         low, high = (meter.fits(Charge(None, mu**2)) for mu in mu_between(USUAL, meter.free_delta))
         if low != high:  # rarely: a number of answers that only the certified mu decides

@@ -90,21 +90,21 @@ def _protects(table: Table) -> str:
 
 def _budget(dataset: Dataset) -> str:
     """The budget, and how the ledger stands to it."""
-    from sordino.cli.budget_state import standing_of
+    from sordino.cli.budget_state import budget_state_of
 
     if dataset.budget is None:
         return "Budget    none is declared"
-    standing = standing_of(dataset)
-    lines = [f"Budget    {standing.declared.allowance}, for all answers together"]
-    if not standing.exists:
-        lines.append(f"Ledger    none yet; the first question makes {standing.place}")
+    state = budget_state_of(dataset)
+    lines = [f"Budget    {state.declared.allowance}, for all answers together"]
+    if not state.exists:
+        lines.append(f"Ledger    none yet; the first question makes {state.place}")
     else:
         lines.append(
-            f"Ledger    {standing.place}, with {standing.count:,} charge{'' if standing.count == 1 else 's'}"
+            f"Ledger    {state.place}, with {state.count:,} charge{'' if state.count == 1 else 's'}"
         )
-    if standing.exists and standing.terms != standing.declared:
+    if state.exists and state.terms != state.declared:
         lines.append(
-            f"In force  {standing.terms}. Nothing is answered until the owner runs `sordino budget set`."
+            f"In force  {state.terms}. Nothing is answered until the owner runs `sordino budget set`."
         )
     return "\n".join(lines)
 

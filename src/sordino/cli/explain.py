@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sordino.cli import adaptivity, survey
-from sordino.cli.numbers import exact, positive, rounded_up, tiny
-from sordino.cli.shown_loss import (
+from sordino.cli.loss_sections import (
     CONFIDENCE,
     Output,
     WholeBudget,
@@ -29,6 +28,7 @@ from sordino.cli.shown_loss import (
     show_counts,
     write_picture,
 )
+from sordino.cli.numbers import exact, positive, rounded_up, tiny
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:

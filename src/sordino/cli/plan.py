@@ -255,9 +255,8 @@ def _gaussian_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction)
     part, share = digits_below(meter.budget.epsilon / queries), delta / queries
     basic = Gaussian.calibrated(sensitivity=sensitivity, epsilon=part, delta=share, step=step)
     mu = _root_below((meter.caps.mu_squared or Fraction(0)) / queries)
-    alone = max(
-        digits_below(GaussianLoss(mu).epsilon(delta)), Fraction(0)
-    )  # 0: so little that delta covers it
+    # 0: so little that delta covers it
+    alone = max(digits_below(GaussianLoss(mu).epsilon(delta)), Fraction(0))
     scale = sensitivity / mu
     if alone:
         scale = max(

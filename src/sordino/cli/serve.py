@@ -118,12 +118,11 @@ def lend(
 
     `listening`: the socket of a server for oneself, which has neither an identity provider nor a log.
     """
-    from sordino.server.settings import host_names, identity_provider
+    from sordino.server.settings import host_names, identity_provider, proxy_addresses
     from sordino.server.supervisor import Supervisor, socket_of
 
-    sockets = Path(
-        tempfile.mkdtemp(prefix="sordino-")
-    )  # a short path: those of sockets have at most 107 bytes
+    # a short path: those of sockets have at most 107 bytes
+    sockets = Path(tempfile.mkdtemp(prefix="sordino-"))
     own = listening is not None
     try:
         settings = {
@@ -132,6 +131,7 @@ def lend(
             "key": None if key is None else str(key), "oidc": None if own else identity_provider(folder), "quiet": own,
             "listening": None if listening is None else listening.fileno(),
             "names": [] if own else host_names(folder),
+            "proxies": [] if own else proxy_addresses(folder),
         }  # fmt: skip
         command = [sys.executable, "-m", "sordino.server.web_process", json.dumps(settings)]
         supervisor = Supervisor.over(folder, datasets, sockets, state, command, note, listening)

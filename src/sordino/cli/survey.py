@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sordino.cli.numbers import as_typed, rounded_up, share, tiny, whole
-from sordino.cli.shown_loss import (
+from sordino.cli.loss_sections import (
     CONFIDENCE,
     Output,
     WholeBudget,
@@ -27,6 +26,7 @@ from sordino.cli.shown_loss import (
     show_counts,
     write_picture,
 )
+from sordino.cli.numbers import as_typed, rounded_up, share, tiny, whole
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -128,9 +128,8 @@ def _type(table: Table, name: str, declared: Column, run: Run) -> Type:
             return replace(
                 text, values=tuple(sorted(texts)), longest=text.longest or max(map(len, texts))
             )
-        case Number(lower=None, upper=None) as number if (
-            name not in table.key
-        ):  # keys are compared as the other side's are
+        # keys are compared as the other side's are
+        case Number(lower=None, upper=None) as number if name not in table.key:
             if declared.kind == "int":
                 return _whole(number, table, cell, run)
             return measured(

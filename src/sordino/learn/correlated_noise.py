@@ -70,9 +70,8 @@ class CorrelatedNoise:
             raise InvalidInput(f"bands={bands}", rule, "Pass bands=1, or another epsilon.")
         reach = Fraction(length * CLIP_STEPS)
         self.noise = GradientNoise._for(reach, sigma * reach, 1)
-        self._past: deque[Any] = deque(
-            maxlen=bands - 1
-        )  # by how much each step was off, the newest first
+        # by how much each step was off, the newest first
+        self._past: deque[Any] = deque(maxlen=bands - 1)
         self._step = 0
 
     def release(self, sums: Any, step: int) -> Any:

@@ -142,9 +142,8 @@ def _numbers(given: Any) -> Floats:
     if hasattr(given, "toarray"):
         rule = "sparse input is not supported"
         raise InvalidInput(f"data of type {type(given).__name__}", rule, "Pass X.toarray().")
-    listed = isinstance(
-        given, list | tuple
-    )  # what NumPy would take for its type depends on single cells
+    # what NumPy would take for its type depends on single cells
+    listed = isinstance(given, list | tuple)
     found = np.array(given, object) if listed else np.asarray(given)
     if found.dtype.kind == "c":
         raise InvalidInput(

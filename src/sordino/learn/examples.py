@@ -124,9 +124,8 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         rule = "how many examples of one person count must be declared, as it must not come from the data"
         raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
-    known = np.array(
-        [name is not None and name == name for name in names.tolist()], bool
-    )  # NaN is not itself
+    # NaN is not itself
+    known = np.array([name is not None and name == name for name in names.tolist()], bool)
     places, names = np.flatnonzero(known), names[known]
     if names.dtype == object:  # a mixture cannot be put in order; its texts can
         names = np.array([f"{type(name).__name__} {name}" for name in names])

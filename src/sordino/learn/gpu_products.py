@@ -30,11 +30,8 @@ _HALF_BITS = 15
 _LARGEST_SHIFT = 120
 _LARGEST_FACTOR = 2.0**100
 _WIDTH = 1024
-_ROW_TILE = (
-    128,
-    64,
-    128,
-)  # with what follows, as measured on an H200: 264 such programs run there at a time
+# with what follows, as measured on an H200: 264 such programs run there at a time
+_ROW_TILE = (128, 64, 128)
 _ROW_WARPS, _ROW_STAGES, _ROW_PROGRAMS = 4, 2, 264
 
 _WRITTEN = ["squares", "sums", "factors"]  # where these are must not choose another compiled kernel

@@ -107,8 +107,7 @@ class Product:
             dropped = factor == 0
             if whole.device.type == "cuda" or bool(dropped.any()):
                 whole.masked_fill_(dropped.reshape(-1, 1, 1, 1), 0.0)
-            parts = [
-                part.sum(0) for part in whole.split(_AT_ONCE)
-            ]  # whole numbers below 2^24: exact in any order
+            # whole numbers below 2^24: exact in any order
+            parts = [part.sum(0) for part in whole.split(_AT_ONCE)]
             sums = torch.stack(parts).long().sum(0) if len(parts) > 1 else parts[0].long()
         total += piece.shaped(sums * scale)

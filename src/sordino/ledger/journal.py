@@ -147,8 +147,8 @@ class Journal:
         wishes, waiting, owned = (
             [Wish(step, turn) for step in steps],
             self._waiting,
-            lock._is_owned(),
-        )  # type: ignore[attr-defined]
+            lock._is_owned(),  # type: ignore[attr-defined]
+        )
         with self._queue:
             waiting.extend(wishes)
             if not self._is_led:

@@ -346,9 +346,10 @@ class Ledger:
 
     def public_log(self) -> PublicLog:
         """The log of all entries so far, from which those who were answered get proofs of it."""
+        # signatures are a library of their own, loaded for them alone
         from sordino.ledger.public_log import (
             PublicLog,
-        )  # signatures are a library of their own, loaded for them alone
+        )
 
         with self._journal.current() as state, self._journal.reading():
             if self._public is None:
@@ -470,7 +471,7 @@ class Ledger:
             if payment.status == "forfeited"
             else "its query is running, or ended before it was stored"
         )
-        hint = "Wait if it is running; else the charge is forfeited, and a new id asks anew. Nothing was charged now."
+        hint = "Wait if it is running; else the charge is forfeited, and a new id asks again. Nothing was charged now."
         raise RequestRefused(
             request.id, f"it was charged as entry {number} and has no answer: {why}", hint
         )

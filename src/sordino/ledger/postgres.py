@@ -389,9 +389,8 @@ def _ask(
         code = error.sqlstate or ("08" if connection.closed else "of the client")
     if code in _BUSY and connection.info.transaction_status == pq.TransactionStatus.INERROR:
         raise Busy
-    raise _refusal(
-        place, "55P03" if code in _BUSY else code
-    )  # out of the handler: the server's words may quote a row
+    # out of the handler: the server's words may quote a row
+    raise _refusal(place, "55P03" if code in _BUSY else code)
 
 
 def _refusal(place: str, code: str) -> LedgerError:

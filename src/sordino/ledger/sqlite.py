@@ -170,15 +170,16 @@ class SqliteStore:
                 raise LedgerUnavailable(
                     self.place,
                     rule,
-                    "Start the process anew: multiprocessing with 'spawn'.",
+                    "Start a new process: multiprocessing with 'spawn'.",
                     NOT_GRANTED,
                 )
             with fork_gate.entered():
                 self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
+            # if nobody closes it
             self._finish = weakref.finalize(
                 self, _close, self._connection, self._process, self._transaction
-            )  # if nobody closes it
+            )
         except (sqlite3.Error, OSError) as error:
             raise _refusal(self.place, error) from None
         try:
@@ -288,9 +289,8 @@ class SqliteStore:
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
         rows = self._rows("SELECT sequence, hash FROM head")
-        if [tuple(map(type, row)) for row in rows] != [
-            (int, str)
-        ]:  # STRICT does not bind who writes bytes
+        # STRICT does not bind who writes bytes
+        if [tuple(map(type, row)) for row in rows] != [(int, str)]:
             raise LedgerDamaged(
                 self.place, "the note of its last entry is gone", "Put it back from a copy."
             )

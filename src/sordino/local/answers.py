@@ -118,9 +118,8 @@ def _names(given: Any) -> tuple[str, ...]:
                 "Name each category once.",
             )
         seen.add(name)
-    return tuple(
-        str.__str__(name) for name in names
-    )  # plain texts, also of an array or of an enumeration
+    # plain texts, also of an array or of an enumeration
+    return tuple(str.__str__(name) for name in names)
 
 
 _SHOWN = 20

@@ -14,6 +14,7 @@ from sordino.local.repeated import Repeated
 from sordino.local.report_text import several
 from sordino.local.reports import Reports
 from sordino.privacy.exact import show
+from sordino.privacy.json_form import Field, dump, loaded, nested
 from sordino.privacy.loss import Loss
 
 __all__ = ["Client"]
@@ -65,8 +66,8 @@ class Client:
     def to_json(self) -> str:
         """The state, to be stored by the client and shown to nobody."""
         memory = [[at, _written(answer), self._reports[at]] for at, answer in self._answers.items()]
-        fields = {"protocol": json.loads(self.protocol.to_json()), "memory": memory}
-        return json.dumps({"kind": "local.repeated_client", "v": 1, **fields})
+        fields: dict[str, Field] = {"protocol": nested(self.protocol.to_json()), "memory": memory}
+        return dump("local.repeated_client", 1, fields)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -76,7 +77,7 @@ class Client:
             fields = json.loads(text)
             if (fields["kind"], fields["v"]) != ("local.repeated_client", 1):
                 raise KeyError
-            client = cls(Repeated.from_json(json.dumps(fields["protocol"])))
+            client = cls(loaded(fields["protocol"], Repeated.from_json))
             if not isinstance(fields["memory"], list):
                 raise TypeError
             for at, written, count in fields["memory"]:

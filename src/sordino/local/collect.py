@@ -75,9 +75,8 @@ def _stream(files: list[str], protocol: Protocol, memory: str | None) -> Iterato
     import duckdb
     import pyarrow as pa
 
-    patterns = [
-        _GLOB.sub(r"[\g<0>]", file) for file in files
-    ]  # each matches the one file and no other
+    # each matches the one file and no other
+    patterns = [_GLOB.sub(r"[\g<0>]", file) for file in files]
     rows = max(1, _BATCH_BYTES // (protocol.width or 8))
     with duckdb.connect(":memory:") as connection:
         if memory is not None:

@@ -7,7 +7,6 @@ The loss of several reports is exact: reports of each kind are counted.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -295,18 +294,17 @@ class Repeated:
 
     def to_json(self) -> str:
         """The exact stored form."""
-        parts = {
-            "permanent": json.loads(self.permanent.to_json()),
-            "first": json.loads(self.first.to_json()),
-        }
-        return json.dumps({"kind": "local.repeated", "v": 1, **parts})
+        parts = {"permanent": self.permanent, "first": self.first}
+        stored = {name: json_form.nested(part.to_json()) for name, part in parts.items()}
+        return json_form.dump("local.repeated", 1, stored)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` stored."""
         _, fields = json_form.load(text, {("local.repeated", 1): cls})
         permanent, first = (
-            protocol_from_json(json.dumps(fields.get(name))) for name in ("permanent", "first")
+            json_form.loaded(fields.get(name), protocol_from_json)
+            for name in ("permanent", "first")
         )
         return cls(permanent, first)  # type: ignore[arg-type]
 

@@ -145,9 +145,8 @@ class Reports:
         """A file that says itself by which protocol its reports were made."""
         import pyarrow.parquet as pq
 
-        rows = _GROUP_BYTES // (
-            self.protocol.width or 8
-        )  # small groups: what a reader must hold at once
+        # small groups: what a reader must hold at once
+        rows = _GROUP_BYTES // (self.protocol.width or 8)
         checked_path(path)
         try:
             pq.write_table(self.to_arrow(), path, row_group_size=rows)

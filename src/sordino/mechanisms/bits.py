@@ -42,9 +42,8 @@ class SecureBits:
 
     def __init__(self) -> None:
         self._zeros = memoryview(bytes(8 * CHUNK))
-        self._room = bytearray(
-            8 * CHUNK + _BLOCK
-        )  # the cipher wants a block to spare behind its output
+        # the cipher wants a block to spare behind its output
+        self._room = bytearray(8 * CHUNK + _BLOCK)
         self._chunk = np.frombuffer(self._room, np.int64, CHUNK)
         self._rekey()
 

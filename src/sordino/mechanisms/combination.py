@@ -217,9 +217,8 @@ class _Several:
     def __init__(self, scales: Floats) -> None:
         square, self.weights = np.square(scales), np.ones_like(scales)
         for j in range(scales.shape[1]):
-            apart = (scales[:, j, None] - scales) * (
-                scales[:, j, None] + scales
-            )  # nothing cancels after the first
+            # nothing cancels after the first
+            apart = (scales[:, j, None] - scales) * (scales[:, j, None] + scales)
             apart[:, j] = 1.0
             factors = square[:, j, None] / apart
             factors[:, j] = 1.0
@@ -250,6 +249,5 @@ def _apart(scales: Floats) -> Floats:
     first, last = np.arange(count)[:, None], np.arange(count)[None, :]
     mean = (sums[:, last + 1] - sums[:, first]) / np.maximum(last - first + 1, 1)
     level = [mean[:, : j + 1, j:].min(axis=1).max(axis=1) for j in range(count)]
-    return np.asarray(
-        np.exp(np.stack(level, axis=1) - slant) * (1 + 1e-12), np.float64
-    )  # no rounding makes it smaller
+    # no rounding makes it smaller
+    return np.asarray(np.exp(np.stack(level, axis=1) - slant) * (1 + 1e-12), np.float64)

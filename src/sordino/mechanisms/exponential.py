@@ -112,9 +112,8 @@ def _weights(
 ) -> tuple[_Floats, _Floats]:
     """The weights in floats, and the ends of blocks of them."""
     if gaps.dtype == object:
-        gaps = np.minimum(
-            gaps, 2**100 if rate >= 1 else 2**1000
-        )  # still never, and the product stays a float
+        # still never, and the product stays a float
+        gaps = np.minimum(gaps, 2**100 if rate >= 1 else 2**1000)
     weights = gaps.astype(np.float64)
     weights *= -rate
     np.exp(weights, out=weights)

@@ -42,9 +42,8 @@ class Lattice:
         if isinstance(value, list | tuple):
             _refuse_empty(len(value))
             return [self._one(x, round_to_lattice, f"element {i}") for i, x in enumerate(value)]
-        if hasattr(value, "mask") and not callable(
-            value.mask
-        ):  # a pandas column has a method of this name
+        # a pandas column has a method of this name
+        if hasattr(value, "mask") and not callable(value.mask):
             hint = "Fill the masked places with public values first."
             raise InvalidInput(
                 f"a {type(value).__name__}", "a masked array has no definite values", hint
@@ -157,9 +156,8 @@ class Lattice:
         if not rounding:
             return None
         steps = nearest.astype(np.int64)
-        if n != 1 or d & (
-            d - 1
-        ):  # two roundings move ratio by less than 2^-51 of it; near a half, look again exactly
+        # two roundings move ratio by less than 2^-51 of it; near a half, look again exactly
+        if n != 1 or d & (d - 1):
             for i in np.argwhere(off & (np.abs(part - 0.5) <= (np.abs(ratio) + 1) * 2.0**-50)):
                 steps[tuple(i)] = self._one(x[tuple(i)].item(), rounding, "an element")
         return steps

@@ -174,7 +174,7 @@ class Names:
                 raise InvalidInput(
                     named.function.upper(),
                     rule,
-                    "Ask for each by itself, or group by the person in a subquery.",
+                    "Ask for each separately, or group by the person in a subquery.",
                 )
             case _:
                 raise AssertionError(named)
@@ -199,7 +199,7 @@ def conjuncts(expression: tree.Expression) -> list[tree.Expression]:
     """The conditions that must all hold."""
     match expression:
         case tree.Call("and", parts):
-            return list(parts)
+            return [one for part in parts for one in conjuncts(part)]
         case _:
             return [expression]
 

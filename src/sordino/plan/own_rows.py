@@ -190,7 +190,7 @@ def _checked(window: tree.Window) -> tuple[int | None, int | None]:
     first, last = window.frame
     shown = f"ROWS BETWEEN {' AND '.join(frame_ends(window.frame))}"
     if window.function not in ("count", "sum", "first_value") or not window.order:
-        rule = "COUNT, SUM and FIRST_VALUE look at so many rows before and after, in an order"
+        rule = "COUNT, SUM and FIRST_VALUE look at a fixed number of rows before and after, in an order"
         raise InvalidInput(
             shown, rule, "Write SUM(cost) OVER (PARTITION BY person ORDER BY day ROWS ...)."
         )

@@ -476,7 +476,7 @@ def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Dra
         raise InvalidInput(
             f"{release.column.draws.noun} of {release.column.draws.what}",
             rule,
-            "Ask for it by itself.",
+            "Ask for it separately.",
         )
     return replace(
         release,

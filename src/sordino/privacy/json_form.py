@@ -15,11 +15,15 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
-Field: TypeAlias = Fraction | int | tuple[Fraction, ...] | tuple[str, ...]
+Stored: TypeAlias = dict[str, Any]
+"""A stored object, as JSON holds it."""
+Field: TypeAlias = (
+    Fraction | int | tuple[Fraction, ...] | tuple[str, ...] | str | Stored | list[Any]
+)
 
 __all__ = [
-    "Field", "categories", "dump", "encodable", "list_of", "load", "rational", "rationals", "read", "text_of", "texts_of",
-    "truth_of", "whole", "wholes", "write",
+    "Field", "Stored", "categories", "dump", "encodable", "list_of", "load", "loaded", "nested", "rational", "rationals",
+    "read", "text_of", "texts_of", "truth_of", "whole", "wholes", "write",
 ]  # fmt: skip
 
 Kept = TypeVar("Kept")
@@ -34,12 +38,21 @@ _RATIO = re.compile(r"(-?[0-9]+)(?:/([0-9]+))?")
 
 
 def dump(kind: str, version: int, fields: Mapping[str, Field]) -> str:
-    """The text of one object."""
-    texts = {
-        name: [_text(x) for x in value] if isinstance(value, tuple) else _text(value)
-        for name, value in fields.items()
-    }
-    return json.dumps({"kind": kind, "v": version, **texts})
+    """The text of one object; `nested` makes a field of another one that is stored."""
+    return json.dumps(
+        {"kind": kind, "v": version, **{name: _plain(value) for name, value in fields.items()}}
+    )
+
+
+def nested(text: str) -> Stored:
+    """A stored object as a field of another one."""
+    found: Stored = json.loads(text)
+    return found
+
+
+def loaded(field: Any, read: Callable[[str], Kept]) -> Kept:
+    """What a reader of stored texts makes of such a field."""
+    return read(json.dumps(field))
 
 
 def load(text: str, known: Mapping[tuple[str, int], Any]) -> tuple[Any, dict[str, Any]]:
@@ -60,12 +73,17 @@ def load(text: str, known: Mapping[tuple[str, int], Any]) -> tuple[Any, dict[str
     return entry, fields
 
 
-def write(kind: str, version: int, fields: Mapping[str, Any], *, indent: int | None = None) -> str:
-    """The text of plain facts; ValueError if a number in them is not finite, or too long to be written."""
+def write(
+    kind: str, version: int, fields: Mapping[str, Any], *, indent: int | None = None, infinite: bool = False
+) -> str:  # fmt: skip
+    """The text of plain facts; ValueError if a number in them is too long to be written.
+
+    So it is if one is NaN or infinite, unless `infinite` allows that.
+    """
     separators = (",", ":") if indent is None else None
     facts = {"kind": kind, "v": version, **fields}
     text = json.dumps(
-        facts, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False
+        facts, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=infinite
     )  # fmt: skip
     return encodable(text)
 
@@ -208,6 +226,13 @@ def _whole(name: str, exact: Fraction) -> int:
         rule = f'field "{name}" must be a whole number'
         raise InvalidInput(f"{name}={show(exact)}", rule, "Pass a text made by to_json().")
     return exact.numerator
+
+
+def _plain(value: Field) -> Any:
+    """A field as JSON holds it: numbers as exact texts; what is stored already, as it is."""
+    if isinstance(value, dict | list):
+        return value
+    return [_text(x) for x in value] if isinstance(value, tuple) else _text(value)
 
 
 def _text(value: Fraction | int | str | tuple[Any, ...]) -> str:

@@ -6,6 +6,7 @@ network. A key such as `</script><svg onload=...>` would run there. Here a page 
 
 from __future__ import annotations
 
+import colorsys
 import io
 import json
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 
-__all__ = ["ENDINGS", "PAGE_POLICY", "Picture", "check_ending", "drawn", "needs_altair"]
+__all__ = ["ENDINGS", "PAGE_POLICY", "Picture", "check_ending", "colours", "drawn", "needs_altair"]
 
 ENDINGS = (".png", ".svg", ".html", ".json")
 PAGE_POLICY = (
@@ -25,6 +26,27 @@ PAGE_POLICY = (
     "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
 )
 """Tells browsers to run no script and to load nothing, should an escape ever be forgotten."""
+_TEN = (
+    "#4c78a8",
+    "#f58518",
+    "#e45756",
+    "#72b7b2",
+    "#54a24b",
+    "#eeca3b",
+    "#b279a2",
+    "#ff9da6",
+    "#9d755d",
+    "#bab0ac",
+)
+
+
+def colours(count: int) -> list[str]:
+    """As many colours, no two alike: ten well-known ones, or hues all around with three shades by turns."""
+    if count <= len(_TEN):
+        return list(_TEN[:count])
+    shades = (0.42, 0.58, 0.72)
+    rgb = [colorsys.hls_to_rgb(i / count, shades[i % 3], 0.65) for i in range(count)]
+    return ["#" + "".join(f"{round(255 * part):02x}" for part in each) for each in rgb]
 
 
 @dataclass(frozen=True, eq=False)

@@ -263,9 +263,8 @@ def _duckdb_fields(file: Path) -> dict[str, Fields]:
     found = tables_of(file)
     if found is None:
         raise _unreadable(file, "a DuckDB file")
-    tables = {
-        table: fields for table, fields in found.items() if not name_fault(table)
-    }  # others cannot be declared
+    # others cannot be declared
+    tables = {table: fields for table, fields in found.items() if not name_fault(table)}
     if not tables:
         raise InvalidDeclaration(
             show(file.name), "its main schema holds no table", "Create one first."

@@ -95,9 +95,8 @@ class EngineLink:
             and reply.status == "refused"
             and (reply.problem or {}).get("code") == "request-refused"
         ):
-            return replace(
-                reply, status="failed", problem=problem_of(EngineFailed())
-            )  # charged by a process that ended
+            # charged by a process that ended
+            return replace(reply, status="failed", problem=problem_of(EngineFailed()))
         return reply
 
     async def answer(self, analyst: str | None, request_id: str) -> Reply:

@@ -299,9 +299,8 @@ class EngineWorker:
     def _answer(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         analyst, request_id = _name(message["analyst"]), str(message["request_id"])
         payment = self._session.ledger.payment(request_id, analyst)
-        tick = self.slots.tick_of(
-            analyst, request_id
-        )  # in this order: one that is stored has a tick by now
+        # in this order: one that is stored has a tick by now
+        tick = self.slots.tick_of(analyst, request_id)
         if payment is None:
             hint = "Check the id; each analyst has ids of their own."
             raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
@@ -428,9 +427,8 @@ def _ask(message: Mapping[str, Any]) -> Ask:
         offered,
         str(message["request_id"]),
     )
-    Request(
-        ask.request_id, ask.question, "", ask.analyst
-    )  # refuses names that a ledger does not take
+    # refuses names that a ledger does not take
+    Request(ask.request_id, ask.question, "", ask.analyst)
     return ask
 
 
@@ -471,6 +469,5 @@ def main(arguments: list[str] | None = None) -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(
-        code
-    )  # threads that wait for peers end with it, and DuckDB's binding does not complain about them
+    # threads that wait for peers end with it, and DuckDB's binding does not complain about them
+    os._exit(code)

@@ -1,6 +1,7 @@
 """What an owner sets for served datasets: `serve.toml` in the folder of the declarations.
 
 hosts = ["data.example.org"]   # the names by which people reach the server; numeric addresses and localhost always work
+proxies = ["10.0.0.2"]         # proxies in front of it, whose word on where a request came from is believed
 
 [datasets.visits]
 answer_time = 0.5       # seconds; needed: `sordino serve FOLDER --calibrate` proposes one
@@ -17,6 +18,7 @@ own_address = "https://sordino.example.org"
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
@@ -34,6 +36,7 @@ __all__ = [
     "ServedDataset",
     "host_names",
     "identity_provider",
+    "proxy_addresses",
     "served",
 ]
 
@@ -112,9 +115,7 @@ def identity_provider(folder: Path) -> Mapping[str, str] | None:
 
 def host_names(folder: Path) -> list[str]:
     """The names by which people reach the server, without ports."""
-    found = _read(folder / SETTINGS).get("hosts", [])
-    if not isinstance(found, list):
-        found = [found]
+    found = _listed(folder, "hosts")
     for name in found:
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             rule = "it is a list of names such as data.example.org, without https:// and without a port"
@@ -122,6 +123,27 @@ def host_names(folder: Path) -> list[str]:
                 f"{SETTINGS}: hosts, {show(name)}", rule, 'Write hosts = ["data.example.org"].'
             )
     return found
+
+
+def proxy_addresses(folder: Path) -> list[str]:
+    """The addresses of proxies in front of the server, or networks that hold nothing else."""
+    found = _listed(folder, "proxies")
+    for address in found:
+        try:
+            if not isinstance(address, str):
+                raise ValueError
+            ipaddress.ip_network(address)
+        except ValueError:
+            rule = "it is a list of numeric addresses, or of networks such as 10.0.0.0/28"
+            raise InvalidDeclaration(
+                f"{SETTINGS}: proxies, {show(address)}", rule, 'Write proxies = ["10.0.0.2"].'
+            ) from None
+    return found
+
+
+def _listed(folder: Path, key: str) -> list[Any]:
+    found = _read(folder / SETTINGS).get(key, [])
+    return found if isinstance(found, list) else [found]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -137,9 +159,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
     found = _read(path)
-    if strange := sorted(found.keys() - {"datasets", "hosts", "oidc"}):
+    if strange := sorted(found.keys() - {"datasets", "hosts", "oidc", "proxies"}):
         raise InvalidDeclaration(
-            f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, hosts, oidc."
+            f"{SETTINGS}: {strange[0]}",
+            "there is no such setting",
+            "Known: datasets, hosts, oidc, proxies.",
         )
     datasets = found.get("datasets", {})
     if not isinstance(datasets, dict) or not all(

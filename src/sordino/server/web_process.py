@@ -30,10 +30,8 @@ def web() -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """`python -m sordino.server.web_process SETTINGS`: one JSON object with sockets, state folder and address."""
     given = json.loads((sys.argv[1:] if arguments is None else arguments)[0])
-    for each in (
-        signal.SIGTERM,
-        signal.SIGINT,
-    ):  # what uvicorn raises anew when it has ended: no reason to die untidily
+    # what uvicorn raises anew when it has ended: no reason to die untidily
+    for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: sys.exit(0))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     links = [EngineLink(name, Path(at)) for name, at in given["sockets"].items()]
@@ -46,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
                 oidc["issuer"], oidc["client_id"], os.environ.get("SORDINO_OIDC_SECRET"), oidc["own_address"]
             ),
             quiet=bool(given.get("quiet")), listening=given.get("listening"), names=tuple(given.get("names", ())),
+            proxies=tuple(given.get("proxies", ())),
         )  # fmt: skip
         process.run_web(links, settings)
     except SordinoError as error:

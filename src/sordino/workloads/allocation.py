@@ -169,9 +169,8 @@ def allocate(
         return Allocation(tuple(columns), tables, {}, known, neighbors, most)
     target = Fraction(mu) ** 2 / most**2
     first = Allocation(tuple(columns), tables, raw, known, neighbors, 1)
-    scale = float(target / first.mu_squared) * (
-        1 - 2.0**-45
-    )  # floats round, and nothing may exceed the target
+    # floats round, and nothing may exceed the target
+    scale = float(target / first.mu_squared) * (1 - 2.0**-45)
     found = Allocation(
         tuple(columns), tables, {p: x * scale for p, x in raw.items()}, known, neighbors, most
     )

@@ -9,7 +9,6 @@ Source: McKenna, Mullins, Sheldon, Miklau (2022), AIM, for the rounds of selecti
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.statement import Statement
 from sordino.privacy.exact import float_upper
+from sordino.privacy.json_form import write
 from sordino.release import rehearsed
 from sordino.workloads.allocation import ColumnSet
 from sordino.workloads.counts import summed
@@ -151,12 +151,12 @@ def synthesize(
     if seen.spent > price:
         raise AssertionError("more was measured than was paid for")
     facts = {
-        "kind": "synthetic", "v": 1, "table": ", ".join(plan.whose.tables), "privacy": plan.promise,
+        "table": ", ".join(plan.whose.tables), "privacy": plan.promise,
         "notes": list(plan.notes), "confidence": float(CONFIDENCE), "report": report,
         "columns": [column.stored(column.fine(places[:, i], chance)) for i, column in enumerate(plan.columns)],
     }  # fmt: skip
     tell(1.0)
-    return Synthetic.from_json(json.dumps(facts, ensure_ascii=False))
+    return Synthetic.from_json(write("synthetic", 1, facts, infinite=True))
 
 
 def _divided(

@@ -118,7 +118,7 @@ def _subject(given: Any, other: Any, sensitivity: Any) -> _Subject:
         rule = (
             "a law needs a second one to compare with"
             if not known
-            else "a mechanism or a loss is audited by itself"
+            else "a mechanism or a loss is audited alone"
         )
         hint = "Pass two laws, or one Sordino mechanism with its sensitivity, or one loss."
         raise InvalidInput(show(given), rule, hint)
@@ -226,14 +226,10 @@ def _grid(claim: Claim, most: float) -> list[float]:
 
 def _profile_figure(claim: Claim, epsilons: list[float], profile: list[float]) -> Figure:
     """The true delta(epsilon), and the most that the claim allows: that of the worst mechanism that keeps it."""
-    e, d = min(claim.shown_epsilon, 700.0), claim.shown_delta
-    allowed = [
-        d + (1 - d) * max(0.0, math.exp(e) - math.exp(x)) / (1 + math.exp(e)) for x in epsilons
-    ]
     x = tuple(epsilons)
     series = (
         Series("by the law", x, tuple(profile)),
-        Series("allowed by the claim", x, tuple(allowed)),
+        Series("allowed by the claim", x, tuple(map(claim.allows, epsilons))),
     )
     return Figure("Privacy profile", "epsilon", "delta", series)
 

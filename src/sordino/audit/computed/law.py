@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sordino.audit.claim import whole
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.exact import Number, decimal_reading, show
 
@@ -141,12 +142,7 @@ def law(
         >>> law(two_coins, True)
         {False: Fraction(1, 4), True: Fraction(3, 4)}
     """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise InvalidInput(
-            f"most={show(most)}",
-            "it must be a whole number of at least 1",
-            "Pass how many paths to explore.",
-        )
+    whole("most", most, 1, 10**12, "Pass how many paths to explore.")
     path: list[_Decision] = []
     found: dict[Any, Fraction] = {}
     paths = 0

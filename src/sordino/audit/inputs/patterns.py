@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sordino.audit.claim import whole
 from sordino.audit.inputs.neighbors import Pair, Relation, checked_relation
 from sordino.audit.inputs.rows import form, read_rows
 from sordino.errors import InvalidInput
@@ -45,7 +46,8 @@ def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) ->
         raise InvalidInput(
             f"neighbors={show(neighbors)}", "there are no patterns for this relation", hint
         )
-    size, values = _length(length), _domain(domain)
+    size = whole("length", length, 1, _MOST_ROWS, "It is how many entries or rows an input has.")
+    values = _domain(domain)
     one_answer = relation is None and isinstance(values, _Kinds)
     found = _different((_one_answer if one_answer else _MAKERS[relation or "number"])(size, values))
     if not found:
@@ -83,19 +85,6 @@ class _Kinds:
     """Categories."""
 
     values: tuple[Any, ...]
-
-
-def _length(length: Any) -> int:
-    if (
-        isinstance(length, bool)
-        or not isinstance(length, int | np.integer)
-        or not 1 <= length <= _MOST_ROWS
-    ):
-        rule = f"length must be a whole number from 1 to {_MOST_ROWS:,}"
-        raise InvalidInput(
-            f"length={show(length)}", rule, "It is how many entries or rows an input has."
-        )
-    return int(length)
 
 
 def _domain(domain: Any) -> _Range | _Kinds:

@@ -17,29 +17,29 @@ from typing import Any
 
 from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import law
-from sordino.audit.known_truth.specimen import Specimen, read_specimen
+from sordino.audit.known_truth.zoo_entry import ZooEntry, read_entry
 from sordino.audit.replayed.replay import replay
 from sordino.audit.reporting.report import Dossier, Report
 from sordino.audit.sampled.black_box import black_box
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import open_unit, show
 
-__all__ = ["SPECIMENS", "Specimen", "audited", "run"]
+__all__ = ["ZOO_ENTRIES", "ZooEntry", "audited", "run"]
 
-SPECIMENS: tuple[Specimen, ...]
+ZOO_ENTRIES: tuple[ZooEntry, ...]
 
 Progress = Callable[[float, str], None]
 
 
 @cache
-def _specimens() -> tuple[Specimen, ...]:
+def _entries() -> tuple[ZooEntry, ...]:
     entries = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text("utf-8"))
-    return tuple(read_specimen(name, fields) for name, fields in entries.items())
+    return tuple(read_entry(name, fields) for name, fields in entries.items())
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SPECIMENS":
-        return _specimens()
+    if name == "ZOO_ENTRIES":
+        return _entries()
     raise AttributeError(name)
 
 
@@ -51,30 +51,30 @@ def run(
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> Dossier:
-    """Audit the specimens of these names, or all of them: broken ones should be flagged, right ones not.
+    """Audit the entries of these names, or all of them: broken ones should be flagged, right ones not.
 
     Each audit has its share of what `confidence` leaves open, so that with that probability no right one is flagged.
-    `samples` replaces the number that suits each specimen; `seconds` is for all together.
+    `samples` replaces the number that suits each entry; `seconds` is for all together.
     """
     chosen = _chosen(names)
     left_open = 1 - open_unit("confidence", confidence, "Pass a number such as 0.999.").upper
     share = math.nextafter(1 - float(left_open / len(chosen)), 1)
     start, reports = time.monotonic(), []
-    for i, specimen in enumerate(chosen):
+    for i, entry in enumerate(chosen):
         left = (
             None
             if seconds is None
             else max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
         )
-        inner = None if progress is None else _within(progress, i, len(chosen), specimen.name)
+        inner = None if progress is None else _within(progress, i, len(chosen), entry.name)
         reports.append(
-            audited(specimen, confidence=share, samples=samples, seconds=left, progress=inner)
+            audited(entry, confidence=share, samples=samples, seconds=left, progress=inner)
         )
         if inner is not None:
             inner(1.0, "done")
-    expected = tuple(not specimen.broken for specimen in chosen)
+    expected = tuple(not entry.broken for entry in chosen)
     facts = (
-        ("specimens", f"{len(chosen)}, of which {expected.count(False)} are broken on purpose"),
+        ("mechanisms", f"{len(chosen)}, of which {expected.count(False)} are broken on purpose"),
         ("confidence", f"{confidence:g} for all together, {share:.6g} each"),
     )
     return Dossier(
@@ -83,38 +83,38 @@ def run(
 
 
 def audited(
-    specimen: Specimen,
+    entry: ZooEntry,
     *,
     confidence: float,
     samples: int | None = None,
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """What an audit of its kind says of one specimen."""
+    """What an audit of its kind says of one entry."""
     claim: dict[str, Any] = {
-        "epsilon": specimen.epsilon,
-        "delta": specimen.delta,
-        "name": specimen.name,
+        "epsilon": entry.epsilon,
+        "delta": entry.delta,
+        "name": entry.name,
     }
-    if specimen.method == "black box":
+    if entry.method == "black box":
         return black_box(
-            specimen.mechanism, *(specimen.pair or ()), **claim, samples=samples or specimen.samples, confidence=confidence,
-            neighbors=specimen.neighbors, length=specimen.length, domain=specimen.domain, seconds=seconds, progress=progress,
+            entry.mechanism, *(entry.pair or ()), **claim, samples=samples or entry.samples, confidence=confidence,
+            neighbors=entry.neighbors, length=entry.length, domain=entry.domain, seconds=seconds, progress=progress,
         )  # fmt: skip
-    if specimen.pair is None:
+    if entry.pair is None:
         raise InvalidInput(
-            specimen.name,
-            f"an audit by {specimen.method} needs two inputs",
-            "Give the specimen a pair.",
+            entry.name,
+            f"an audit by {entry.method} needs two inputs",
+            "Give the entry a pair.",
         )
-    first, second = specimen.pair
-    if specimen.method == "exact law":
-        return exact(law(specimen.mechanism, first), law(specimen.mechanism, second), **claim)
-    return replay(specimen.mechanism, first, second, **claim, neighbors=specimen.neighbors)
+    first, second = entry.pair
+    if entry.method == "exact law":
+        return exact(law(entry.mechanism, first), law(entry.mechanism, second), **claim)
+    return replay(entry.mechanism, first, second, **claim, neighbors=entry.neighbors)
 
 
-def _chosen(names: Iterable[str] | str | None) -> tuple[Specimen, ...]:
-    known = {specimen.name: specimen for specimen in _specimens()}
+def _chosen(names: Iterable[str] | str | None) -> tuple[ZooEntry, ...]:
+    known = {entry.name: entry for entry in _entries()}
     wanted = list(known) if names is None else [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in known:
@@ -139,7 +139,7 @@ def _within(progress: Progress, place: int, count: int, name: str) -> Progress:
     return lambda done, words: progress((place + done) / count, f"{name}: {words}")
 
 
-def _notes(chosen: Iterable[Specimen]) -> tuple[str, ...]:
+def _notes(chosen: Iterable[ZooEntry]) -> tuple[str, ...]:
     return tuple(
         f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -58,10 +59,6 @@ __all__ = [
 _MOST_DIFFERENT = 16
 
 
-_BY_PERSON = RandomizedResponse, Frequency, OneBitMean, HeavyHitters
-"""What randomizes the answer of each person by itself."""
-
-
 @dataclass(frozen=True)
 class Distance:
     """How far the inputs of one call are apart in one norm, and how far they may be (None: not declared)."""
@@ -99,112 +96,123 @@ def call_distances(
     known: Call, call: Call, declared: Fraction | None = None
 ) -> tuple[Distance, ...]:
     """How far the inputs of one call on two data are apart, in the norm of its mechanism."""
-    mechanism = known.mechanism
-    if isinstance(mechanism, Plan):
-        return tuple(
-            map(plan_distance, moved(mechanism, exactly(known.value), exactly(call.value)))
-        )
-    if isinstance(mechanism, PublicChance):
-        return ()
-    limit = _limit(mechanism) if declared is None else declared
-    if isinstance(mechanism, KeySelection):
-        steps = _steps_apart(known.value, call.value)
-        largest = _distance("linf", max(steps, default=Fraction(0)), Fraction(mechanism.linf))
-        return _distance("l1", sum(steps, Fraction(0)), Fraction(mechanism.l1)), largest
-    return (_distance(*_apart(mechanism, known.value, call.value), limit),)
+    mechanism, one, other = known.mechanism, known.value, call.value
+    match mechanism:
+        case Plan():
+            return tuple(map(plan_distance, moved(mechanism, exactly(one), exactly(other))))
+        case PublicChance():
+            return ()
+        case KeySelection():
+            steps = _steps_apart(one, other)
+            largest = _distance("linf", max(steps, default=Fraction(0)), Fraction(mechanism.linf))
+            return _distance("l1", sum(steps, Fraction(0)), Fraction(mechanism.l1)), largest
+    kind = _kind(mechanism)
+    limit = kind.limit(mechanism) if declared is None else declared
+    return (_distance(kind.norm, kind.apart(mechanism, one, other), limit),)
 
 
 def call_cost(known: Call, call: Call) -> Cost:
     """What one call costs at the distance of its inputs."""
-    mechanism = known.mechanism
+    mechanism, one, other = known.mechanism, known.value, call.value
     match mechanism:
         case Plan():
-            return plan_cost(mechanism, known.value, call.value)
-        case PublicChance():
-            return NO_COST
+            return plan_cost(mechanism, one, other)
         case Laplace():
-            return _laplace(
-                mechanism, [d * mechanism.step for d in _steps_apart(known.value, call.value)]
-            )
-    return _price(mechanism, _apart(mechanism, known.value, call.value)[1])
+            return _laplace(mechanism, [d * mechanism.step for d in _steps_apart(one, other)])
+    kind = _kind(mechanism)
+    return kind.price(mechanism, kind.apart(mechanism, one, other))
 
 
 def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
     """What a call costs if its inputs are as far apart as declared; None where nothing is declared."""
-    match call.mechanism:
-        case Plan() as plan:
-            cost = sum(
-                (_of(release.loss) for release in plan.sums if release.loss is not None), NO_COST
-            )
-            cost = sum((_bounded(drawn.epsilon) for drawn in plan.drawn), cost)
-            selected = None if plan.selection is None else plan.selection.mechanism
-            return cost if selected is None else cost + _selection(selected)
-        case Repeated() | PublicChance():
-            return NO_COST
-        case KeySelection() as selection:
-            return _selection(selection)
-    limit = _limit(call.mechanism) if declared is None else declared
-    return None if limit is None else _price(call.mechanism, limit)
+    if isinstance(call.mechanism, Plan):
+        plan = call.mechanism
+        cost = sum((_of(each.loss) for each in plan.sums if each.loss is not None), NO_COST)
+        cost = sum((_bounded(drawn.epsilon) for drawn in plan.drawn), cost)
+        selected = None if plan.selection is None else plan.selection.mechanism
+        return cost if selected is None else cost + _selection(selected)
+    kind = _kind(call.mechanism)
+    limit = kind.limit(call.mechanism)
+    limit = limit if declared is None else declared
+    return None if limit is None else kind.price(call.mechanism, limit)
 
 
-def _limit(mechanism: Any) -> Fraction | None:
-    """How far apart the inputs of its calls may be, as the mechanism itself declares."""
-    match mechanism:
-        case NoisyMax() | AboveThreshold():
-            return mechanism.sensitivity
-        case ScaledGaussian(declared=promised):
-            return None if promised is None else root_upper(promised)
-    limit: Fraction | None = getattr(mechanism, "calibrated_for", None)
-    return limit
+@dataclass(frozen=True)
+class _Kind:
+    """How calls of one kind of mechanism are judged: the norm of its inputs, how far two are apart, how far they may be
+    as the mechanism itself declares, and what they cost at a distance.
+    """
+
+    norm: str
+    apart: Callable[[Any, Any, Any], Fraction]
+    cost: Callable[[Any, Fraction], Cost]
+    limit: Callable[[Any], Fraction | None] = lambda _: None
+
+    def price(self, mechanism: Any, apart: Fraction) -> Cost:
+        """What a call costs whose inputs are so far apart; nothing where they are equal."""
+        return self.cost(mechanism, apart) if apart else NO_COST
 
 
-def _apart(mechanism: Any, one: Any, other: Any) -> tuple[str, Fraction]:
-    """The norm of a mechanism, and how far two of its inputs are apart in it."""
-    match mechanism:
-        case Repeated():
-            return "answers changed", Fraction(0)  # they are part of what must be equal
-        case QuantileDraw() | ModeDraw() | IntervalDraw():
-            return "l1", _weights_apart(one, other)
-        case NoisyMax() | AboveThreshold():
-            return "linf", _scores_apart(mechanism, one, other)
-        case ScaledGaussian():
-            return "l2", root_upper(
-                mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object))
-            )
-    steps = _steps_apart(one, other)
-    match mechanism:
-        case _ if isinstance(mechanism, _BY_PERSON):
-            return "answers changed", Fraction(sum(1 for d in steps if d))
-        case Gaussian():
-            return "l2", root_upper(sum((d * d for d in steps), Fraction(0))) * mechanism.step
-    return "l1", sum(steps, Fraction(0)) * getattr(mechanism, "step", Fraction(1))
+def _kind(mechanism: Any) -> _Kind:
+    found = next((_KINDS[base] for base in type(mechanism).__mro__ if base in _KINDS), None)
+    if found is None:
+        raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
+    return found
 
 
-def _price(mechanism: Any, apart: Fraction) -> Cost:
-    """What a call costs whose inputs are so far apart in the norm of its mechanism."""
-    if not apart or (isinstance(mechanism, _BY_PERSON) and apart < 1):
-        return NO_COST
-    match mechanism:
-        case QuantileDraw() | ModeDraw() | IntervalDraw():
-            return _bounded(mechanism.whole_rate * apart)
-        case NoisyMax():
-            epsilon = mechanism.epsilon * apart / mechanism.sensitivity
-            return Cost(epsilon=epsilon, charge=_charge(replace(mechanism, epsilon=epsilon).loss()))
-        case AboveThreshold():
-            epsilon = mechanism.epsilon * apart / mechanism.sensitivity
-            return Cost(epsilon=epsilon, charge=Charge.approximate(epsilon, 0))
-        case ScaledGaussian():
-            return _of(GaussianLoss(apart))
-        case KeySelection():
-            return _selection(mechanism)
-        case RandomizedResponse() | Frequency():
-            return _of(mechanism.loss(), math.floor(apart))
-        case OneBitMean() | HeavyHitters():  # two truths may be nearer than the worst two
-            loss, count = mechanism.loss(), math.floor(apart)
-            return Cost(epsilon=Fraction(loss.maximum()) * count, charge=_charge(loss) * count)
-        case Laplace() | Gaussian():
-            return _of(mechanism.loss(apart))
-    raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
+def _persons_changed(_: Any, one: Any, other: Any) -> Fraction:
+    return Fraction(sum(1 for d in _steps_apart(one, other) if d))
+
+
+def _steps_moved(mechanism: Any, one: Any, other: Any) -> Fraction:
+    return sum(_steps_apart(one, other), Fraction(0)) * getattr(mechanism, "step", Fraction(1))
+
+
+def _length_moved(mechanism: Gaussian, one: Any, other: Any) -> Fraction:
+    return root_upper(_square(_steps_apart(one, other))) * mechanism.step
+
+
+def _length_in_scales(mechanism: ScaledGaussian, one: Any, other: Any) -> Fraction:
+    return root_upper(mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object)))
+
+
+def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
+    """The largest move of a score; of scores that should all move one way,
+    the largest up and the largest down together.
+    """
+    moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
+    up, down = max([0, *moves]), -min([0, *moves])
+    return best.step * (up + down if best.monotone else max(up, down))
+
+
+def _weights_apart(_: Any, one: Any, other: Any) -> Fraction:
+    a, b = (
+        Counter(dict(zip(map(int, cells), map(int, weights), strict=True)))
+        for cells, weights in (one, other)
+    )
+    return Fraction(sum(abs(a[cell] - b[cell]) for cell in a.keys() | b.keys()))
+
+
+def _each_person(mechanism: Any, persons: Fraction) -> Cost:
+    """Of each person who changed, the loss of a report; fewer than one person changes nothing."""
+    return _of(mechanism.loss(), math.floor(persons)) if persons >= 1 else NO_COST
+
+
+def _each_person_at_most(mechanism: Any, persons: Fraction) -> Cost:
+    """The same where two truths may be nearer than the worst two, so that the loss is an upper bound."""
+    loss, count = mechanism.loss(), math.floor(persons)
+    charge = _charge(loss) * count
+    return Cost(epsilon=Fraction(loss.maximum()) * count, charge=charge) if count else NO_COST
+
+
+def _best_of_many(mechanism: NoisyMax, apart: Fraction) -> Cost:
+    epsilon = mechanism.epsilon * apart / mechanism.sensitivity
+    return Cost(epsilon=epsilon, charge=_charge(replace(mechanism, epsilon=epsilon).loss()))
+
+
+def _alarm(mechanism: AboveThreshold, apart: Fraction) -> Cost:
+    epsilon = mechanism.epsilon * apart / mechanism.sensitivity
+    return Cost(epsilon=epsilon, charge=Charge.approximate(epsilon, 0))
 
 
 def plan_distance(part: Moved) -> Distance:
@@ -253,7 +261,7 @@ def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
 
 
 def _gaussian(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
-    square = sum((d * d for d in steps), Fraction(0))
+    square = _square(steps)
     return _of(GaussianLoss(root_upper(square) / mechanism.scale)) if square else NO_COST
 
 
@@ -263,26 +271,13 @@ def _selection(selection: KeySelection) -> Cost:
     return Cost(epsilon=selection.epsilon, delta=selection.delta, charge=charge)
 
 
-def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
-    """The largest move of a score; of scores that should all move one way,
-    the largest up and the largest down together.
-    """
-    moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
-    up, down = max([0, *moves]), -min([0, *moves])
-    return best.step * (up + down if best.monotone else max(up, down))
-
-
 def _steps_apart(one: Any, other: Any) -> list[Fraction]:
     a, b = (np.asarray(x, object).ravel().tolist() for x in (one, other))
     return [Fraction(abs(int(x) - int(y))) for x, y in zip(a, b, strict=True)]
 
 
-def _weights_apart(one: Any, other: Any) -> Fraction:
-    a, b = (
-        Counter(dict(zip(map(int, cells), map(int, weights), strict=True)))
-        for cells, weights in (one, other)
-    )
-    return Fraction(sum(abs(a[cell] - b[cell]) for cell in a.keys() | b.keys()))
+def _square(steps: list[Fraction]) -> Fraction:
+    return sum((d * d for d in steps), Fraction(0))
 
 
 def _vectors_apart(a: dict[Any, Any], b: dict[Any, Any]) -> list[Fraction]:
@@ -337,3 +332,24 @@ def cost_range(found: Bracket) -> str:
 def sentence(text: str) -> str:
     """With a capital letter and a full stop."""
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+_DRAWN = _Kind("l1", _weights_apart, lambda draw, moved: _bounded(draw.whole_rate * moved))
+_BY_PERSON = _Kind("answers changed", _persons_changed, _each_person)
+_KINDS = {
+    Laplace: _Kind("l1", _steps_moved, lambda m, apart: _of(m.loss(apart)), lambda m: m.calibrated_for),
+    Gaussian: _Kind("l2", _length_moved, lambda m, apart: _of(m.loss(apart)), lambda m: m.calibrated_for),
+    ScaledGaussian: _Kind("l2", _length_in_scales, lambda _, apart: _of(GaussianLoss(apart)),
+                          lambda m: None if m.declared is None else root_upper(m.declared)),
+    KeySelection: _Kind("l1", _steps_moved, lambda m, _: _selection(m), lambda m: Fraction(m.l1)),
+    NoisyMax: _Kind("linf", _scores_apart, _best_of_many, lambda m: m.sensitivity),
+    AboveThreshold: _Kind("linf", _scores_apart, _alarm, lambda m: m.sensitivity),
+    QuantileDraw: _DRAWN, ModeDraw: _DRAWN, IntervalDraw: _DRAWN,
+    RandomizedResponse: _BY_PERSON, Frequency: _BY_PERSON,
+    OneBitMean: replace(_BY_PERSON, cost=_each_person_at_most),
+    HeavyHitters: replace(_BY_PERSON, cost=_each_person_at_most),
+    # its answers are part of what must be equal
+    Repeated: _Kind("answers changed", lambda *_: Fraction(0), lambda *_: NO_COST, lambda _: Fraction(0)),
+    PublicChance: _Kind("", lambda *_: Fraction(0), lambda *_: NO_COST, lambda _: Fraction(0)),
+}  # fmt: skip
+"""By type of mechanism, or of the nearest class that it is derived from."""

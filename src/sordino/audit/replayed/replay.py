@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.accounting.bracket import Bracket
+from sordino.audit.claim import whole
 from sordino.audit.inputs.neighbors import Checked, Relation, brief, check, checked_relation
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.observed import (
@@ -31,6 +32,7 @@ from sordino.audit.replayed.same import Opaque
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, bounds, closed_unit, float_upper, readable, show
+from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 
 __all__ = ["MISSING", "Claim", "replay", "replay_function"]
@@ -337,8 +339,8 @@ def replay(
         'with the same noise the results differ'
     """
     checked_relation(neighbors)
-    _whole("tapes", tapes)
-    _whole("persons", persons)
+    whole("tapes", tapes, 1, _MOST, "Drop it.")
+    whole("persons", persons, 1, _MOST, "Drop it.")
     claim = _claim(epsilon, delta)
     if isinstance(what, str | Query):
         if sensitivity is not None:
@@ -347,8 +349,14 @@ def replay(
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
         offer = {"delta": delta, **offer} if claim.delta else offer
-        return replay_query(
-            what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons
+        query = parse(what) if isinstance(what, str) else what
+        audit = replay_query
+        if query.sets is not None:
+            from sordino.audit.replayed.tables_replay import replay_tables
+
+            audit = replay_tables
+        return audit(
+            query, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons
         )
     if not callable(what):
         hint = "Pass a function of one input, or a SELECT as text."
@@ -381,13 +389,6 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
         hint = "Pass what is claimed, such as 1."
         raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must be at least zero", hint)
     return Claim(large.upper, small)
-
-
-def _whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidInput(
-            f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it."
-        )
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:

@@ -11,7 +11,7 @@ from sordino.audit.reporting.phrases import WORD, claim, needed
 from sordino.audit.reporting.report import Figure, Report
 from sordino.audit.reporting.text import figure_text
 from sordino.errors import InvalidInput
-from sordino.privacy.picture import Picture, needs_altair
+from sordino.privacy.picture import Picture, colours, needs_altair
 
 __all__ = ["drawing", "picture"]
 
@@ -90,11 +90,15 @@ def _panel(alt: Any, figure: Figure) -> Any:
         for x, y in s.drawable()
         if y > 0 or not figure.log_y
     ]
-    colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
+    count = len(names)
+    shown = _COLOURS[:count] if count <= len(_COLOURS) else colours(count)
     columns = 2 if max(map(len, names), default=0) > _LONG else 4
     legend = alt.Legend(orient="top", columns=columns, labelLimit=_WIDTH // columns - 30)
     colour = alt.Color(
-        "series:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=legend
+        "series:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=shown),
+        legend=legend,
     )
     dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
     dash = alt.StrokeDash(
@@ -108,9 +112,8 @@ def _panel(alt: Any, figure: Figure) -> Any:
     up = alt.Y("y:Q", title=clean(figure.y_label), stack=None, **logarithmic)
     base = alt.Chart(alt.Data(values=rows)).properties(width=_WIDTH, height=_HEIGHT)
     if figure.ticks:
-        order = alt.EncodingSortField(
-            "place", op="min"
-        )  # by numbers: Vega reads lists of names as expressions
+        # by numbers: Vega reads lists of names as expressions
+        order = alt.EncodingSortField("place", op="min")
         along = alt.X(
             "x:N",
             title=clean(figure.x_label),

@@ -17,13 +17,13 @@ from sordino.audit.reporting.html_parts import (
     table,
 )
 from sordino.audit.reporting.phrases import (
-    METHODS,
     WORD,
     at_least,
     certainty,
     claim,
     event_name,
     headline,
+    method,
     needed,
     ordered,
     says,
@@ -98,7 +98,7 @@ def _body(report: Report, level: int) -> str:
             "".join(map(_grid, report.grids)),
             section(
                 "How it was done",
-                f"<p>{safe(METHODS[report.method])}</p>{fact_table(report.facts)}",
+                f"<p>{safe(method(report))}</p>{fact_table(report.facts)}",
                 sub,
             ),
             section("Notes", bullets(report.notes), sub),

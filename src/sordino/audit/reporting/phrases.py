@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from decimal import ROUND_FLOOR, Context, Decimal
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sordino.audit.reporting.report import Dossier, Report, Verdict
 
 __all__ = [
-    "METHODS",
     "WORD",
     "at_least",
     "certainty",
     "claim",
     "event_name",
     "headline",
+    "method",
     "needed",
     "ordered",
     "says",
@@ -27,62 +31,16 @@ WORD = MappingProxyType(
 )
 _DIGITS, _MOST_DIGITS = 4, 17
 
-METHODS = MappingProxyType({
-    "black box": (
-        "The mechanism was run many times on two neighbouring inputs. One part of the runs served to find an event "
-        "that is likelier on one input than on the other. How likely that event is was then counted on fresh runs, "
-        "with exact (Clopper-Pearson) bounds that allow for everything that was tried."
-    ),
-    "record and replay": (
-        "The computation was run on two neighbouring inputs with the same noisy outputs, and all that it asked of its "
-        "mechanisms was recorded: which calls, in which order, of which shape, with which noise, on which exact "
-        "values. Only the exact values may differ, and these by no more than the declared sensitivity."
-    ),
-    "exact law": (
-        "The probability of every output was computed, not sampled, on both inputs, and the two laws were compared "
-        "event by event. Numbers are rounded in the safe direction."
-    ),
-})  # fmt: skip
 
-_SAYS = MappingProxyType({
-    ("black box", Verdict.VIOLATED): (
-        "Whoever sees the output can tell two neighbouring inputs apart better than the claim allows. The claim is "
-        "false: do not use the mechanism under it.",
-        "The lower bound is certified: audits like this one are wrong no more often than the confidence admits.",
-    ),
-    ("black box", Verdict.HOLDS): (
-        "Nothing that was tried contradicts the claim.",
-    ),
-    ("record and replay", Verdict.VIOLATED): (
-        "On these two inputs the computation differs in something that no noise covers, or by more than its noise is "
-        "made for. The claim does not follow: do not use the computation under it.",
-    ),
-    ("record and replay", Verdict.HOLDS): (
-        "On these inputs everything but the exact values was equal, and these were within the declared sensitivity, "
-        "so that the noise covers their difference.",
-    ),
-    ("exact law", Verdict.VIOLATED): (
-        "The claim is false for the laws that were compared. No chance is involved.",
-    ),
-    ("exact law", Verdict.HOLDS): (
-        "The claim is true of the laws that were compared. No chance is involved.",
-    ),
-})  # fmt: skip
+@cache
+def _phrases() -> Any:
+    """By kind of audit: what it does, what each verdict says, and what none says."""
+    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
-_LIMITS = MappingProxyType({
-    "black box": (
-        "A pass is not a proof. Events rarer than the samples can show, inputs that were not tried, and side channels "
-        "such as timing stay unseen.",
-        "The bound says how much is lost at least, not at most.",
-    ),
-    "record and replay": (
-        "A pass is not a proof. Other inputs may behave otherwise, and the noise itself is taken to be what its "
-        "mechanism promises; a black-box or exact audit checks that.",
-    ),
-    "exact law": (
-        "Nothing is said of inputs that were not given, nor that a program which claims this law draws from it.",
-    ),
-})  # fmt: skip
+
+def method(report: Report) -> str:
+    """How an audit of this kind is done."""
+    return str(_phrases()[report.method]["method"])
 
 
 def says(report: Report) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -90,7 +48,8 @@ def says(report: Report) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if report.verdict is Verdict.UNDECIDED:
         said = "The audit could not come to a verdict, for the reason given above. This does not count as passed."
         return (said,), ("Nothing is known of the claim, neither for it nor against it.",)
-    return _SAYS[report.method, report.verdict], _LIMITS[report.method]
+    phrases = _phrases()[report.method]
+    return tuple(phrases[report.verdict.name.lower()]), tuple(phrases["limits"])
 
 
 def at_least(value: float, above: float = -math.inf) -> str:

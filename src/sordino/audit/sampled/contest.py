@@ -125,9 +125,8 @@ def _events(
             ]
     spread = _SPREAD * max((rates.surest() for *_, rates in views))[1]
     bounds = [rates.promised(goal, spread, care) for *_, rates in views]
-    if not any(
-        (bound > 0).any() for bound in bounds
-    ):  # with so few runs all are doubted, and the likeliest to tell is best
+    # with so few runs all are doubted, and the likeliest to tell is best
+    if not any((bound > 0).any() for bound in bounds):
         bounds = [
             np.where(rates.hits > 0, goal.predicted(rates.hits, rates.misses, rates.seen, 0.0), -1)
             for *_, rates in views

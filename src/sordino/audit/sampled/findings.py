@@ -30,6 +30,7 @@ from sordino.audit.sampled.train import Found
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
 from sordino.privacy.ball import ball, certified, lower
+from sordino.privacy.exact import brief
 
 __all__ = [
     "NOT_TRIED",
@@ -66,7 +67,7 @@ def certify(
     most = most_probability(there.hits + runs - there.runs, runs, alpha / 2)
     words = (
         f"has probability at least {rounded_down(least)} on the {inputs[0]} input and "
-        f"at most {_up(most)} on the {inputs[1]}"
+        f"at most {brief(Fraction(most), up=True)} on the {inputs[1]}"
     )
     return Certified(
         epsilon_lower(least, most, claim.delta), delta_lower(least, most, claim.epsilon), words
@@ -102,19 +103,7 @@ def _float_below(value: Fraction) -> float:
 
 def rounded_down(value: float) -> str:
     """Four digits, rounded down."""
-    return _rounded(value, up=False)
-
-
-def _up(value: float) -> str:
-    return _rounded(value, up=True)
-
-
-def _rounded(value: float, *, up: bool) -> str:
-    if value == 0 or not math.isfinite(value):
-        return number(value)
-    places = 3 - math.floor(math.log10(abs(value)))
-    scaled = value * 10.0**places
-    return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 10.0**places:.4g}"
+    return brief(Fraction(value), up=False) if math.isfinite(value) else number(value)
 
 
 _BARS = 24
@@ -211,7 +200,7 @@ def _verdict(
     if _exhausted(outcome):
         return Verdict.UNDECIDED, (
             "The mechanism raised in many more final runs than in training: it behaves otherwise after many runs. "
-            "Make what it uses up, such as a budget, anew in each run."
+            "Make what it uses up, such as a budget, again in each run."
         )
     if outcome.constant:
         return Verdict.UNDECIDED, (
@@ -410,11 +399,7 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
     sure = np.maximum((low[None] - growth * high[None]).max(axis=1), 0.0)
     x = tuple(grid.tolist())
     series = (
-        Series(
-            "the claim allows",
-            x,
-            tuple(_allowed(grid, claim.shown_epsilon, claim.shown_delta).tolist()),
-        ),
+        Series("the claim allows", x, tuple(map(claim.allows, x))),
         Series("the runs show", x, tuple(np.minimum(shown, 1.0).tolist())),
         Series(
             f"certain at confidence {number(request.confidence)}",
@@ -423,12 +408,3 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
         ),
     )
     return Figure("Privacy profile", "epsilon", "delta", series)
-
-
-def _allowed(grid: Floats, epsilon: float, delta: float) -> Floats:
-    """The largest delta at each epsilon of any mechanism that keeps the claim."""
-    small = np.exp(-min(epsilon, 700.0))
-    allowed: Floats = delta + (1 - delta) * np.maximum(
-        1 - np.exp(np.minimum(grid - epsilon, 0.0)), 0.0
-    ) / (1 + small)
-    return allowed

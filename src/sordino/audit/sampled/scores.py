@@ -358,7 +358,6 @@ def _grow(codes: list[Bytes], slopes: Floats, curvatures: Floats) -> _Tree:
         node = node * 2 + above
     slope = np.bincount(node, slopes, 1 << _DEPTH)
     curvature = np.bincount(node, curvatures, 1 << _DEPTH)
-    sure = np.maximum(
-        1 - curvature / np.maximum(slope**2, 1e-300), 0.0
-    )  # a leaf within its own error says nothing
+    # a leaf within its own error says nothing
+    sure = np.maximum(1 - curvature / np.maximum(slope**2, 1e-300), 0.0)
     return _Tree(tuple(features), tuple(cuts), _LEARNING * sure * slope / (curvature + _PENALTY))

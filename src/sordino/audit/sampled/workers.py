@@ -98,8 +98,8 @@ class Alone:
         for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
             with _alarm(max(until, self.end)):
                 drawn.append(
-                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))
-                )  # type: ignore[misc]
+                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))  # type: ignore[misc]
+                )
         a, b = drawn
         return a, b
 
@@ -271,9 +271,8 @@ def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:
     ours, theirs = Pipe()
     parent = os.getpid()  # known before the fork: a child whose parent is gone already must notice
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # forking with threads: the child runs the mechanism only
+        # forking with threads: the child runs the mechanism only
+        warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
         theirs.close()

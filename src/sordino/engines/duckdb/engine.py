@@ -144,9 +144,8 @@ class DuckDB:
             raise
         except Exception as error:
             failed = type(error).__name__
-        raise unreadable(
-            table, failed
-        )  # outside of `except`: what it would carry along may quote cells
+        # outside of `except`: what it would carry along may quote cells
+        raise unreadable(table, failed)
 
     def expect_unchanged(self) -> None:
         """Refuse if a source file is no longer what was opened."""
@@ -218,10 +217,8 @@ class DuckDB:
     def close(self) -> None:
         """Stop what is running, close the database and remove its folder."""
         self.interrupt()
-        with (
-            self._lock,
-            self._closing,
-        ):  # nor must the connection go while another thread asks it for progress
+        # nor must the connection go while another thread asks it for progress
+        with self._lock, self._closing:
             self._connection.close()
         self._scratch.close()
 

@@ -255,9 +255,8 @@ def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
 def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any]:
     """The columns of an object in memory, with DuckDB's words for their types, and the object as Arrow."""
     names = [str(name) for name in getattr(table.source.frame, "columns", ())]
-    if not hasattr(
-        table.source.frame, "schema"
-    ):  # pandas may hold a name twice, and its conversion would not say which
+    # pandas may hold a name twice, and its conversion would not say which
+    if not hasattr(table.source.frame, "schema"):
         expect_distinct(table, names)
     frame = _plain(arrow(table.source.frame))
     frame.validate(full=True)

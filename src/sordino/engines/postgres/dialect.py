@@ -551,9 +551,8 @@ class _Writer(PostgresGenerator):
         exp.Table: _table,
         exp.TimestampTrunc: _trunc,
         exp.TryCast: _try_cast,
-        exp.Upper: lambda writer, node: (
-            f"REPLACE({_letters('UPPER')(writer, node)}, 'ß', 'ẞ')"
-        ),  # as DuckDB does
+        # as DuckDB does
+        exp.Upper: lambda writer, node: f"REPLACE({_letters('UPPER')(writer, node)}, 'ß', 'ẞ')",
     }
 
 

@@ -111,9 +111,8 @@ class Spark:
             raise
         except Exception as error:
             failed = type(error).__name__
-        raise unreadable(
-            table, failed
-        )  # outside of `except`: what it would carry along may quote cells
+        # outside of `except`: what it would carry along may quote cells
+        raise unreadable(table, failed)
 
     def _tagged(self, work: Callable[[], T], deadline: float | None = None) -> T:
         """Some work in this thread whose jobs can be counted and stopped, and whose errors are not logged."""

@@ -203,9 +203,8 @@ def _own() -> dict[str, str]:
         not known.contains("spark.sql.warehouse.dir")
         and known.get("spark.sql.catalogImplementation", "") != "hive"
     ):
-        own["spark.sql.warehouse.dir"] = str(
-            _folder("sordino-warehouse-")
-        )  # not in the folder where we happen to be
+        # not in the folder where we happen to be
+        own["spark.sql.warehouse.dir"] = str(_folder("sordino-warehouse-"))
     return own
 
 

@@ -95,6 +95,23 @@ class Loss(ABC):
     def mu(self) -> float:
         """The smallest mu such that telling P from Q is at least as hard as telling N(0, 1) from N(mu, 1)."""
 
+    def exact_maximum(self) -> Fraction | None:
+        """`maximum` as a rational that is not below it; None where there is none."""
+        return _rational(self.maximum())
+
+    def exact_rho(self) -> Fraction | None:
+        """`rho` as such a rational."""
+        return _rational(self.rho())
+
+    def exact_mu_squared(self) -> Fraction | None:
+        """The square of `mu` as such a rational."""
+        mu = _rational(self.mu())
+        return None if mu is None else mu**2
+
+    def without_certainty(self) -> Loss:
+        """The loss given that no outcome gives the neighbour away, where that is known: else the loss itself."""
+        return self
+
     def infinite(self) -> Fraction:
         """P[L = inf]: the probability of an outcome that gives the neighbour away, over both directions."""
         return Fraction(0)
@@ -272,3 +289,7 @@ class Loss(ABC):
         from sordino.privacy.loss.plot import picture
 
         return drawn(lambda: picture(self), path)
+
+
+def _rational(view: float) -> Fraction | None:
+    return Fraction(view) if math.isfinite(view) else None

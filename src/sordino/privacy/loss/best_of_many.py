@@ -6,7 +6,6 @@ Proofs in best_of_many.md.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -121,9 +120,8 @@ class BestOfManyLoss(MomentLoss):
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         top = self.maximum()
-        found = self._divergence(
-            Fraction(2) if alpha == 1 else alpha
-        )  # divergences never fall along the order
+        # divergences never fall along the order
+        found = self._divergence(Fraction(2) if alpha == 1 else alpha)
         return found.min(ball(Fraction(top))) if math.isfinite(top) else found
 
     def _divergence(self, alpha: Fraction) -> arb:
@@ -174,9 +172,8 @@ class BestOfManyLoss(MomentLoss):
                 fields = {"runs": "poisson", "mean": str(mean)}
             case NegativeBinomialRuns(stop, shape):
                 fields = {"runs": "negative_binomial", "stop": str(stop), "shape": str(shape)}
-        return json.dumps(
-            {"kind": "best_of_many", "v": 1, "base": json.loads(self.base.to_json()), **fields}
-        )
+        base = json_form.nested(self.base.to_json())
+        return json_form.dump("best_of_many", 1, {"base": base, **fields})
 
     def __repr__(self) -> str:
         match self.runs:
@@ -188,7 +185,7 @@ class BestOfManyLoss(MomentLoss):
 
 
 def _load(fields: dict[str, Any]) -> BestOfManyLoss:
-    base = Loss.from_json(json.dumps(fields.get("base")))
+    base = json_form.loaded(fields.get("base"), Loss.from_json)
     match fields.get("runs"):
         case "poisson":
             return BestOfManyLoss(base, PoissonRuns(json_form.rational(fields, "mean")))

@@ -84,9 +84,8 @@ def count_mixture(persons: int, odds: Fraction) -> Mixture | None:
         return None
     profiles = _profiles(others, [part for part in parts if part is not None], odds)
     thetas = [Fraction(x) for x in _theta_grid(odds, others.deviation).tolist()]
-    ratios = np.array([float((1 + x) / (1 - x)) for x in thetas]) * (
-        1 - 2.0**-50
-    )  # deltas fall, so this raises them
+    # deltas fall, so this raises them
+    ratios = np.array([float((1 + x) / (1 - x)) for x in thetas]) * (1 - 2.0**-50)
     worst = np.zeros(len(ratios))
     for gammas, deltas in zip(*profiles, strict=True):
         worst = np.maximum(worst, _interpolated(ratios, gammas, deltas))

@@ -86,12 +86,14 @@ class BoundedRangeLoss(Loss):
     def maximum(self) -> float:
         return float_upper(self.width)
 
+    def exact_maximum(self) -> Fraction:
+        return self.width
+
     def rho(self) -> float:
         """width^2/8, or that of any pure loss where this is smaller."""
-        return float_upper(self.rho_exact)
+        return float_upper(self.exact_rho())
 
-    @property
-    def rho_exact(self) -> Fraction:
+    def exact_rho(self) -> Fraction:
         """The same as a rational: a bound on rdp(alpha)/alpha for every alpha > 1."""
         pure = upper(certified(lambda: ball(self.width) * (ball(self.width) / 2).tanh()))
         square = self.width**2 / 8

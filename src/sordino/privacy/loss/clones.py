@@ -58,9 +58,8 @@ class _Window:
 def mixture(persons: int, odds: Fraction, clone: Fraction, rest: Fraction) -> Mixture:
     """The law of Theta for everybody's reports, shuffled."""
     top = (odds - 1) / (odds + 1)
-    own = clone * (
-        odds + 1
-    )  # the one who differs is one of the two clones' kinds with this probability
+    # the one who differs is one of the two clones' kinds with this probability
+    own = clone * (odds + 1)
     numbers = _clones(persons - 1, 2 * clone, own)
     mean = max(1.0, float(numbers.masses @ numbers.values))
     thetas = _nodes(top, float(odds - 1) * math.sqrt(mean) / (2 * persons))

@@ -82,9 +82,8 @@ def _largest(values: Iterable[arb]) -> arb:
 def _supremum(cumulant: _Cumulant, top: float, known: float, cap: float) -> float:
     jets = {1.0: cumulant.at(1.0)}
     best = max(known, upper(jets[1.0].slope))
-    end = min(
-        max(2.0, 2 * top / best), 2.0**1000
-    )  # beyond it the divergence over x is at most top/end
+    # beyond it the divergence over x is at most top/end
+    end = min(max(2.0, 2 * top / best), 2.0**1000)
     jets[end] = cumulant.at(end)
     open_ = [(-_most_on(1.0, end, jets[1.0], jets[end], cumulant.range), 1.0, end)]
     while best * (1 + _ACCURACY) < min(cap, -open_[0][0]):

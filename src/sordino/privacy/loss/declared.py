@@ -112,6 +112,12 @@ class EpsilonDeltaLoss(Loss):
     def maximum(self) -> float:
         return math.inf if self.failure else float_upper(self.most)
 
+    def exact_maximum(self) -> Fraction | None:
+        return None if self.failure else self.most
+
+    def without_certainty(self) -> EpsilonDeltaLoss:
+        return EpsilonDeltaLoss(self.most)
+
     def rho(self) -> float:
         return math.inf if self.failure else upper(certified(lambda: self.rdp_ball(Fraction(1))))
 

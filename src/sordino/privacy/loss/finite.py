@@ -18,8 +18,16 @@ from flint import arb
 
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
-from sordino.privacy.ball import ball, certified, holds, normal_tail_inverse, upper, working
-from sordino.privacy.exact import decimal_reading, float_upper, readable
+from sordino.privacy.ball import (
+    ball,
+    certified,
+    exact_upper,
+    holds,
+    normal_tail_inverse,
+    upper,
+    working,
+)
+from sordino.privacy.exact import decimal_reading, float_upper, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.concentration import concentration
 from sordino.privacy.loss.law import Law, no_cells
@@ -73,6 +81,22 @@ class FiniteLoss(Loss):
             return math.inf
         largest = max(a / b for pair in self._directions() for a, b in pair)
         return upper(certified(lambda: ball(largest).log()))
+
+    def exact_maximum(self) -> Fraction | None:
+        """Finer than a float, so that a response calibrated to epsilon costs no more than epsilon."""
+        if self.infinite():
+            return None
+        largest = max(a / b for pair in self._directions() for a, b in pair)
+        return exact_upper(certified(lambda: ball(largest).log()))
+
+    def without_certainty(self) -> FiniteLoss:
+        """The pair given that the outcome is one that both sides reach."""
+        common = [(a, b) for a, b in zip(self.p, self.q, strict=True) if a and b]
+        if not common:
+            hint = "Such a release has no privacy."
+            raise InvalidInput(show(self), "the two sides never give the same outcome", hint)
+        p, q = (tuple(x / sum(side) for x in side) for side in zip(*common, strict=True))
+        return FiniteLoss(p, q)
 
     def delta_ball(self, epsilon: Fraction) -> arb:
         forth, _ = self._directions()
@@ -152,9 +176,8 @@ class FiniteLoss(Loss):
         with working(64):
             rough = [distance(a, b) for a, b in corners]
         far = max(rough, key=lambda x: float(x.mid()), default=arb(0))
-        best = [
-            c for c, x in zip(corners, rough, strict=True) if not x < far
-        ]  # any other is certainly nearer
+        # any other is certainly nearer
+        best = [c for c, x in zip(corners, rough, strict=True) if not x < far]
         return max((upper(certified(partial(distance, a, b))) for a, b in best), default=0.0)
 
     def _up_to(self, value: Fraction) -> Fraction:

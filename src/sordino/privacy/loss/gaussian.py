@@ -93,6 +93,12 @@ class GaussianLoss(Loss):
     def mu(self) -> float:
         return float_upper(self.shift)
 
+    def exact_rho(self) -> Fraction:
+        return self.shift**2 / 2
+
+    def exact_mu_squared(self) -> Fraction:
+        return self.shift**2
+
     def outputs(self) -> OutputPair:
         t = float(self.shift)
         x = np.linspace(-4.0, 4.0 + t, 401)

@@ -30,9 +30,8 @@ __all__ = ["GaussianMixtureLoss"]
 _LARGEST_SHIFT = 100
 _REACH = 37.0
 _STEPS = 64
-_NEARLY_HALF = Fraction(
-    10, 21
-)  # of an interval: halves would hit a dyadic place, which no precision tells from it
+# of an interval: halves would hit a dyadic place, which no precision tells from it
+_NEARLY_HALF = Fraction(10, 21)
 _TAIL = 1e-298
 """More than a standard normal variable has beyond `_REACH`."""
 _DIGITS = 2.0**-40

@@ -77,6 +77,9 @@ class LaplaceLoss(Loss):
     def maximum(self) -> float:
         return float_upper(self.shift)
 
+    def exact_maximum(self) -> Fraction:
+        return self.shift
+
     def rho(self) -> float:
         return self.rdp(1)
 

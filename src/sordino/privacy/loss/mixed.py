@@ -6,7 +6,6 @@ Proofs in sampling.md.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,9 +118,10 @@ class MixedLoss(ProfileLoss):
 
     def to_json(self) -> str:
         parts = [
-            {"probability": str(w), "loss": json.loads(loss.to_json())} for w, loss in self.parts
+            {"probability": str(w), "loss": json_form.nested(loss.to_json())}
+            for w, loss in self.parts
         ]
-        return json.dumps({"kind": "mixed", "v": 1, "parts": parts})
+        return json_form.dump("mixed", 1, {"parts": parts})
 
     def __repr__(self) -> str:
         return "MixedLoss({})".format(
@@ -159,11 +159,12 @@ def truncated_poisson(
     replacing = SubsampledLoss(type(base)(2 * base.shift), rate)
     if poisson.rate == 1:
         return MixedLoss(((Fraction(1), replacing),))
+    # P[Binomial(others, rate) >= most]
     found = upper(
         certified(
             lambda: ball(poisson.rate).beta_lower(arb(full), arb(others - full + 1), regularized=1)
         )
-    )  # P[Binomial(others, rate) >= most]
+    )
     chance = Fraction(min(1.0, found))
     return (
         MixedLoss(((chance, replacing),))
@@ -211,12 +212,11 @@ def _load(fields: dict[str, Any]) -> MixedLoss:
     rule = 'a stored mixture holds "parts", each with a "probability" and a "loss"'
     try:
         parts = [
-            (json_form.rational(part, "probability"), json.dumps(part["loss"]))
-            for part in fields["parts"]
+            (json_form.rational(part, "probability"), part["loss"]) for part in fields["parts"]
         ]
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput(show(fields), rule, "Pass a text made by to_json().") from None
-    return MixedLoss(tuple((w, Loss.from_json(text)) for w, text in parts))
+    return MixedLoss(tuple((w, json_form.loaded(stored, Loss.from_json)) for w, stored in parts))
 
 
 Loss.kinds["mixed", 1] = _load

@@ -7,7 +7,6 @@ persons. Proofs in sampling.md.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, upper
 from sordino.privacy.exact import decimal_reading, readable, show
-from sordino.privacy.json_form import rational, whole
+from sordino.privacy.json_form import Field, dump, loaded, nested, rational, whole
 from sordino.privacy.loss.base import Floats, Loss
 from sordino.privacy.loss.by_pair import PairLoss
 from sordino.privacy.loss.by_profile import ProfileLoss
@@ -71,8 +70,8 @@ class SampledFiniteLoss(PairLoss):
         return FiniteLoss(tuple(r * a + (1 - r) * b for a, b in zip(p, q, strict=True)), q)
 
     def to_json(self) -> str:
-        fields = {"base": json.loads(self.base.to_json()), "rate": str(self.rate)}
-        return json.dumps({"kind": "sampled_finite", "v": 1, **fields})
+        base = nested(self.base.to_json())
+        return dump("sampled_finite", 1, {"base": base, "rate": self.rate})
 
     def __repr__(self) -> str:
         return f"SampledFiniteLoss({self.base!r}, rate={readable(self.rate)})"
@@ -214,12 +213,9 @@ class WithoutReplacementLoss(ProfileLoss):
         )
 
     def to_json(self) -> str:
-        fields = {
-            "base": json.loads(self.base.to_json()),
-            "drawn": str(self.drawn),
-            "persons": str(self.persons),
-        }
-        return json.dumps({"kind": "without_replacement", "v": 1, **fields})
+        base = nested(self.base.to_json())
+        sizes: dict[str, Field] = {"drawn": self.drawn, "persons": self.persons}
+        return dump("without_replacement", 1, {"base": base, **sizes})
 
     def __repr__(self) -> str:
         return f"WithoutReplacementLoss({self.base!r}, drawn={self.drawn}, persons={self.persons})"
@@ -239,7 +235,7 @@ def _symmetric(pair: FiniteLoss) -> bool:
 
 
 def _base(fields: dict[str, Any]) -> Any:
-    return Loss.from_json(json.dumps(fields.get("base")))
+    return loaded(fields.get("base"), Loss.from_json)
 
 
 Loss.kinds["sampled_finite", 1] = lambda fields: SampledFiniteLoss(

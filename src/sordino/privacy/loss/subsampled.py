@@ -8,7 +8,6 @@ every view is a formula in the place y where it takes a value. Proofs: subsample
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -336,13 +335,12 @@ class SubsampledLoss(Loss):
 
     def to_json(self) -> str:
         kind = next(name for name, base in _BASES.items() if isinstance(self.base, base))
-        fields = {
+        fields: dict[str, json_form.Field] = {
             "base": kind,
-            "shift": str(self.base.shift),
-            "rate": str(self.rate),
-            "neighbors": self.neighbors.value,
+            "shift": self.base.shift,
+            "rate": self.rate,
         }
-        return json.dumps({"kind": "subsampled", "v": 1, **fields})
+        return json_form.dump("subsampled", 1, {**fields, "neighbors": self.neighbors.value})
 
     def __repr__(self) -> str:
         which = f", neighbors={self.neighbors.value!r}" if self._replaced else ""
@@ -355,9 +353,8 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     r, keep, c, d, pace = (float(x) for x in (rate, 1 - rate, shift, other, noise.outputs_per_loss))
     ends = loss._certified_ends()
     low, high = (near(end) for end in ends)
-    floor = near(
-        certified(lambda: ball(-rate).log1p())
-    )  # below every loss when a person is added or removed
+    # below every loss when a person is added or removed
+    floor = near(certified(lambda: ball(-rate).log1p()))
     log_rate, log_odds = nearest_log(rate), nearest_log(1 / rate - 1)
 
     def mirrored(main: Floats, step: Floats) -> tuple[Floats, Floats]:
@@ -369,9 +366,8 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     def straight(main: Floats, rest: Floats, step: Floats) -> tuple[Floats, Floats]:
         above, close = (main - floor[0]) + (rest - floor[1]), np.expm1(main) < -r / 2
         unsampled = np.where(close, log_odds + np.log(np.expm1(above)), unmix(main, log_rate))
-        slope = np.where(
-            close, -np.expm1(-above), r - keep * np.expm1(-main)
-        )  # of the loss by the unsampled one
+        # of the loss by the unsampled one
+        slope = np.where(close, -np.expm1(-above), r - keep * np.expm1(-main))
         return c / 2 + unsampled * pace, np.log1p(np.expm1(step) / slope[:-1]) * pace
 
     def noise_cells(edges: Floats) -> tuple[Floats, Floats, Floats]:

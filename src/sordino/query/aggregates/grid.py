@@ -54,9 +54,8 @@ class Grid:
             step = Fraction(1)  # zero is then the only value, and lies on every grid
         coarser = math.ceil(width / step / most)
         if coarser > 1:
-            step *= (
-                1 << (coarser - 1).bit_length()
-            )  # in whole numbers: the quotient may be beyond all floats
+            # in whole numbers: the quotient may be beyond all floats
+            step *= 1 << (coarser - 1).bit_length()
         return cls(step, _nearest(number.lower / step), _nearest(number.upper / step))
 
     @property

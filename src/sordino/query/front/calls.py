@@ -121,9 +121,8 @@ def call(function: str, *arguments: Expression) -> Call:
         )
     match function:
         case "and" | "or":
-            arguments = tuple(
-                islice(_flat(function, arguments), LARGEST + 1)
-            )  # check_size refuses what was cut
+            # check_size refuses what was cut
+            arguments = tuple(islice(_flat(function, arguments), LARGEST + 1))
         case "in":
             for item in arguments[1:]:
                 if not isinstance(item, Literal) or item.value is None:

@@ -236,7 +236,7 @@ class Reader:
                 node,
                 (
                     "an aggregate cannot be part of a row's value",
-                    "Ask for each by itself and compute with the answers; HAVING filters groups by aggregates.",
+                    "Ask for each separately and compute with the answers; HAVING filters groups by aggregates.",
                     Code.AGGREGATE,
                 ),
             )
@@ -258,9 +258,8 @@ class Reader:
                 result = call(_CHAINS[type(step)], result, right)
                 continue
             pending.append(right)
-            if not rest or type(rest[-1]) is not type(
-                step
-            ):  # collect first: joining one by one would take quadratic time
+            # collect first: joining one by one would take quadratic time
+            if not rest or type(rest[-1]) is not type(step):
                 result = call(_LOGIC[type(step)], result, *pending)
                 pending = []
         return result

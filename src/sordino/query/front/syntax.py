@@ -98,6 +98,12 @@ _ROWS: tuple[Supported, ...] = (
             "applied to the noisy answer, hence free",
         ),
         (
+            "having, order by others",
+            "SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward HAVING COUNT(*) > 100",
+            'question("visits").group_by("ward").agg(cost=so.mean("cost")).having("COUNT(*) > 100")',
+            "released with noise as if selected, and not shown",
+        ),
+        (
             "join a public table",
             "SELECT w.region, COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.name GROUP BY w.region",
             'question("visits").join("wards", on={"ward": "name"}).group_by(so.col("region", "wards")).agg(n=so.count())',
@@ -116,7 +122,8 @@ _ROWS: tuple[Supported, ...] = (
             "join on the person",
             "SELECT sex, AVG(cost) AS cost FROM visits JOIN patients USING (patient_id) GROUP BY sex",
             'question("visits").join("patients", on="patient_id").group_by("sex").agg(cost=so.mean("cost"))',
-            "both tables have the same persons; LEFT JOIN, too; ON may add conditions",
+            "both tables have the same persons; LEFT JOIN, too; ON may add conditions; "
+            "FROM visits, patients WHERE visits.patient_id = patients.patient_id, too",
         ),
         (
             "one row per person",
@@ -158,7 +165,7 @@ _ROWS: tuple[Supported, ...] = (
             "SELECT AVG(three) AS m FROM (SELECT *, SUM(cost) OVER (PARTITION BY patient_id ORDER BY day ROWS BETWEEN "
             "2 PRECEDING AND CURRENT ROW) AS three FROM visits) AS visits",
             'question("visits").window(three=so.sum("cost"), order_by="day", rows=(-2, 0)).agg(m=so.mean("three"))',
-            "COUNT, SUM and FIRST_VALUE; so many PRECEDING or FOLLOWING, or UNBOUNDED",
+            "COUNT, SUM and FIRST_VALUE; a number of rows PRECEDING or FOLLOWING, or UNBOUNDED",
         ),
         (
             "rows of several tables",
@@ -448,7 +455,7 @@ REFUSED: tuple[Refused, ...] = (
         "SELECT COUNT(*) FROM (SELECT x FROM a UNION SELECT x FROM b) AS c",
         "UNION ALL",
     ),
-    Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "by itself"),
+    Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "separately"),
     Refused("changes", "DROP TABLE visits", "SELECT COUNT(*)"),
     Refused("files", "SELECT COUNT(*) FROM 'visits.parquet'", "declared table"),
     Refused("file functions", "SELECT COUNT(*) FROM read_csv('visits.csv')", "declared table"),
@@ -490,8 +497,8 @@ REFUSED: tuple[Refused, ...] = (
         "out",
     ),
     Refused(
-        "hidden aggregates",
-        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5",
+        "other columns in HAVING",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING cost > 5",
         "to SELECT",
     ),
 )

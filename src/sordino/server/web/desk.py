@@ -590,9 +590,8 @@ class Desk:
         while (analyst in link.facts().meters) != (
             epsilon is not None
         ) and time.monotonic() < until:
-            await asyncio.sleep(
-                0.01
-            )  # until the copy here has it, so that the next request of whoever it is does
+            # until the copy here has it, so that the next request of whoever it is does
+            await asyncio.sleep(0.01)
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
 

@@ -77,6 +77,11 @@ class WebSettings:
     a server of one's own has just one.
     """
 
+    proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies in front of it. Where a request came from, and whether by TLS,
+    is what they say (X-Forwarded-For, X-Forwarded-Proto); nobody else is believed.
+    """
+
     @property
     def hosts(self) -> HostCheck:
         """Which names it answers to."""
@@ -160,7 +165,8 @@ def web_server(links: Sequence[Link], settings: WebSettings) -> tuple[uvicorn.Se
         app, host=settings.host, port=settings.port, http=ImpatientProtocol, loop="asyncio", ws="none", lifespan="on",
         log_config=None, access_log=False, server_header=False, date_header=False, timeout_keep_alive=20,
         timeout_graceful_shutdown=5, limit_concurrency=2000, backlog=512, h11_max_incomplete_event_size=None,
-        ssl_certfile=settings.tls_certificate, ssl_keyfile=settings.tls_key, proxy_headers=False,
+        ssl_certfile=settings.tls_certificate, ssl_keyfile=settings.tls_key,
+        proxy_headers=bool(settings.proxies), forwarded_allow_ips=list(settings.proxies),
     )  # fmt: skip
     return uvicorn.Server(config), app
 

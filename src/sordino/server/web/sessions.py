@@ -138,7 +138,7 @@ class Sessions:
 
 
 def sent_from(request: Request) -> str:
-    """The address that a request came from: behind a proxy, that of the proxy."""
+    """The address that a request came from; of a proxy that is not named in the settings, the proxy's."""
     return request.client.host if request.client else ""
 
 

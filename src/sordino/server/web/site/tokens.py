@@ -78,8 +78,8 @@ def _tokens(visit: Visit) -> dict[str, object]:
     datasets = (
         []
         if who.person.roles == {Role.admin}
-        else [str(one["name"]) for one in visit.desk.datasets(who)]
-    )  # type: ignore[index, call-overload]
+        else [str(one["name"]) for one in visit.desk.datasets(who)]  # type: ignore[index, call-overload]
+    )
     return {
         "tokens": [each for each in reversed(found) if each.valid(now)], "ended": sum(not each.valid(now) for each in found),
         "people": people, "datasets": datasets, "meanings": MEANINGS, "secret": "", "made": None,

@@ -8,31 +8,31 @@ from fractions import Fraction
 
 from sordino.accounting.filters import Remaining, TwoMeterFilter
 
-__all__ = ["ShownMeter", "mu_between", "shown_mu"]
+__all__ = ["ApproximateMeter", "approximate_mu", "mu_between"]
 
 _MARGIN = 1e-7
 
 
 @dataclass(frozen=True, repr=False)
-class ShownMeter(TwoMeterFilter):
+class ApproximateMeter(TwoMeterFilter):
     """A filter whose mu^2 is computed in floats, a ten-millionth below the truth."""
 
     @property
     def caps(self) -> Remaining:
         """What each meter has at the start."""
         mu_squared = (
-            shown_mu(self.budget.epsilon, self.free_delta) ** 2 if self.free_delta else None
+            approximate_mu(self.budget.epsilon, self.free_delta) ** 2 if self.free_delta else None
         )
         return Remaining(pure=self.budget.epsilon, mu_squared=mu_squared, delta=self.reserved_delta)
 
 
 def mu_between(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     """A little less and a little more than the largest mu that is (epsilon, delta)-private."""
-    low = shown_mu(epsilon, delta)
+    low = approximate_mu(epsilon, delta)
     return low, low * (1 + Fraction(4 * _MARGIN))
 
 
-def shown_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+def approximate_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """A little less than the largest mu that is (epsilon, delta)-private; the certified one where floats fall short."""
     e, d = float(epsilon), float(delta)
 

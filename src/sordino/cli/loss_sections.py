@@ -139,9 +139,8 @@ def write_picture(loss: Loss, title: str, output: Path | None) -> None:
 
     value = as_typed("--output", str(output))
     try:
-        drawn(
-            lambda: picture(loss, title), output
-        )  # the loss's own name can be longer than the picture
+        # the loss's own name can be longer than the picture
+        drawn(lambda: picture(loss, title), output)
     except InvalidInput as error:
         raise InvalidInput(value, error.rule, error.hint) from None
     except OSError as error:

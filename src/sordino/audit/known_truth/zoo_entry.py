@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from sordino.audit.sampled.runs import in_batches
 
-__all__ = ["Specimen", "read_specimen"]
+__all__ = ["ZooEntry", "read_entry"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Specimen:
+class ZooEntry:
     """A mechanism of known truth.
 
     `truth` is the epsilon that it truly needs at the claimed delta, in the worst case of the neighbours below;
@@ -40,8 +40,8 @@ class Specimen:
     samples: int = 400_000
 
 
-def read_specimen(name: str, fields: dict[str, Any]) -> Specimen:
-    """The specimen of a table in TOML.
+def read_entry(name: str, fields: dict[str, Any]) -> ZooEntry:
+    """The entry of a table in TOML.
 
     `mechanism` is a SQL query, or names a function of a module of this room, beside the options that it is called with.
     """
@@ -55,7 +55,7 @@ def read_specimen(name: str, fields: dict[str, Any]) -> Specimen:
         from sordino.audit.known_truth.programs import visits
 
         fields["pair"] = tuple(map(visits, fields["pair"]))
-    return Specimen(name=name, **fields)
+    return ZooEntry(name=name, **fields)
 
 
 def _mechanism(function: str, **options: Any) -> Callable[..., Any]:
