@@ -116,8 +116,8 @@ def epsilon_bracket(
             return best
         if best.upper - best.lower <= _UNSURE * _law_errors(parts):
             return best
-        near = best.upper - best.lower <= _NEARLY * accuracy * abs(best.upper)
-        if near and _points(parts, _first_spacing(parts, delta, accuracy), delta) > _HOPELESS:
+        close = best.upper - best.lower <= _NEARLY * accuracy * abs(best.upper)
+        if close and _points(parts, _first_spacing(parts, delta, accuracy), delta) > _HOPELESS:
             return best
 
     def once(spacing: float, tilt: float) -> Bracket:

@@ -87,7 +87,9 @@ class _Costs:
     def jump_from(self, scale: Fraction) -> Fraction:
         """By how much to enlarge a scale that does not fit, as if epsilon fell with the scale."""
         over = self._tried[scale] / self._budget
-        return Fraction(max(2, min(_FARTHEST, over))) if math.isfinite(over) else Fraction(2)
+        return (
+            Fraction(max(2.0, min(float(_FARTHEST), over))) if math.isfinite(over) else Fraction(2)
+        )
 
     @property
     def _tried(self) -> dict[Fraction, float]:
