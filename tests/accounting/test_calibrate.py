@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from time import process_time
 from typing import Any
 
 import pytest
 
 import sordino as so
 from sordino.errors import InvalidInput
+from sordino.privacy.loss import GaussianLoss, SubsampledLoss
 
 F = Fraction
 
@@ -72,3 +74,36 @@ def test_bad_budgets_are_refused(bad: dict[str, Any]) -> None:
 def test_a_budget_that_nothing_fits_is_said_so() -> None:
     with pytest.raises(InvalidInput, match="no scale"):
         so.smallest_scale(lambda s: so.Gaussian(s).loss(1), epsilon=1, delta=0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rate", "steps"),
+    [
+        (0.001, F(1, 100), 1000),
+        pytest.param(0.001, F(1, 100), 20, marks=pytest.mark.slow),
+        pytest.param(0.1, F(1, 10**4), 20, marks=pytest.mark.slow),
+        pytest.param(8, F(1, 10**4), 90, marks=pytest.mark.slow),
+    ],
+)
+def test_few_looks_find_the_noise_of_small_rates_and_small_epsilons(
+    epsilon: float, rate: F, steps: int
+) -> None:
+    """Some of these took more than 40 seconds."""
+    tried: list[F] = []
+
+    def plan(scale: F) -> so.Loss:
+        tried.append(scale)
+        return steps * SubsampledLoss(GaussianLoss(1 / scale), rate)
+
+    start = process_time()
+    scale = so.smallest_scale(plan, epsilon=epsilon, delta=1e-6)
+    assert process_time() - start < 4
+    assert len(tried) <= 16
+    assert plan(scale).epsilon(1e-6) <= epsilon
+    assert plan(scale * F(996, 1000)).epsilon_bounds(1e-6).lower > epsilon  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("sensitivity", [F(1, 10**13), F(10**13)])
+def test_scales_of_any_size_are_found(sensitivity: F) -> None:
+    found = so.smallest_scale(lambda s: so.Laplace(s).loss(sensitivity), epsilon=1, delta=0)
+    assert sensitivity <= found <= sensitivity * F(10002, 10000)

@@ -155,7 +155,7 @@ def test_a_pair_of_rows_adds_at_most_the_norm(bias: bool, dtype: Any, clip: floa
 def sums_of_call(sums: ClippedSums, call: Call) -> list[int]:
     """What the unit rows of one call add."""
     sums.clear()
-    pieces = sums._pieces_of(call)
+    pieces = sums.pieces_of(call)
     measured = sums._measure(pieces)
     sums._sum(measured, *sums._weights(measured))
     return flat(sums)

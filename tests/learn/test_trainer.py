@@ -47,6 +47,23 @@ def trainer(name: str = "mlp", **settings: Any) -> Trainer:
     )
 
 
+class AsksForLosses(torch.optim.SGD):  # type: ignore[misc]
+    """Computes losses at each step, which have no noise."""
+
+    def step(self, closure: Any) -> Any:
+        return super().step(closure)
+
+
+class Unreadable:
+    """Examples whose errors quote them."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, place: int) -> Any:
+        raise OSError("patient 17 is HIV positive")
+
+
 def test_the_plan_costs_what_the_accountant_says_to_the_last_digit() -> None:
     made = trainer()
     plan = made.preview()
@@ -156,6 +173,10 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
         ({"physical_batch": "a"}, "above zero"),
         ({"model": 3}, "a module of PyTorch"),
         ({"optimizer": None}, "one gradient a step"),
+        ({"data": []}, "no examples"),
+        ({"data": [{"x": 1}]}, "no pair .input, target. of numbers or tensors .ValueError."),
+        ({"data": Unreadable()}, "no pair .input, target. of numbers or tensors .OSError."),
+        ({"steps": 10**9}, "at most 100,000,000"),
         ({"neighbors": "neighbours"}, "not a known neighbour relation"),
         ({"ledger": 3}, "must be a Ledger"),
         ({"ledger": "a.ledger"}, "budget="),
@@ -166,10 +187,19 @@ def test_bad_input_is_refused_before_anything_is_spent(settings: dict[str, Any],
         trainer(**settings)
 
 
-def test_an_optimizer_that_asks_for_several_gradients_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (torch.optim.LBFGS, "one gradient a step"),
+        (torch.optim.SparseAdam, "one gradient a step"),
+        (lambda parameters: AsksForLosses(parameters, lr=0.1), "no closure"),
+    ],
+    ids=["several gradients", "sparse", "closure"],
+)
+def test_optimizers_that_ask_for_more_than_a_gradient_are_refused(make: Any, told: str) -> None:
     """Made here: the first optimizer imports PyTorch's compiler, which takes each worker a second."""
-    with pytest.raises(InvalidInput, match="one gradient a step"):
-        trainer(optimizer=torch.optim.LBFGS(built("mlp", 1)[0].parameters()))
+    with pytest.raises(InvalidInput, match=told):
+        trainer(optimizer=make(built("mlp", 1)[0].parameters()))
 
 
 def test_places_for_checkpoints_are_tried_before_anything_is_spent(tmp_path: Path) -> None:
@@ -200,6 +230,65 @@ def test_empty_samples_are_released_as_noise(monkeypatch: pytest.MonkeyPatch) ->
     assert not torch.equal(before, made.model[0].weight)
 
 
+class Remembering(torch.nn.Module):  # type: ignore[misc]
+    """Keeps a mean of what it saw, as BatchNorm does, but by another name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.register_buffer("mean", torch.zeros(6), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        self.mean.data.mul_(0.9).add_(0.1 * x.detach().mean(0))
+        return self.layer(x)
+
+
+class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc]
+    """Once in its layer, once by itself, which nobody sees; behind Dropout, which must not look like a difference."""
+
+    def __init__(self, *, twice: bool) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6, bias=False), nn.Linear(6, 3)
+        self.drop, self.twice = nn.Dropout(0.5), twice
+
+    def forward(self, x: Any) -> Any:
+        h = self.drop(torch.tanh(self.first(x)))
+        return self.last(h @ self.first.weight if self.twice else h)
+
+
+def test_what_is_changed_in_place_is_seen() -> None:
+    """ReLU may overwrite what a first layer gave; what went into a layer must stay until its gradient is taken."""
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.Linear(8, 3))
+    trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    trainer(
+        model=(kept := UsesAWeightTwice(twice=False)),
+        optimizer=torch.optim.SGD(kept.parameters(), lr=0.1),
+    )
+
+    class Overwrites(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:
+            h = torch.tanh(x)
+            out = self.first(h)
+            h.zero_()
+            return self.last(out)
+
+    bad = Overwrites()
+    with pytest.raises(InvalidInput, match="changed in place"):
+        trainer(model=bad, optimizer=torch.optim.SGD(bad.parameters(), lr=0.1))
+
+
+def test_an_optimizer_that_fails_says_so_and_its_step_stays_spent() -> None:
+    model, _, _ = built("mlp", 1)
+    made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1e39))
+    with pytest.raises(InvalidInput, match="the optimizer: it fails on noisy gradients"):
+        made.train(progress=False)
+    assert made.ledger.spent.pure > 0
+
+
 def _tied() -> Any:
     model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3))
     model[1].weight = model[0].weight
@@ -212,6 +301,12 @@ def _tied() -> Any:
         (
             nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)),
             r"'1' \(BatchNorm1d\).*GroupNorm",
+        ),
+        (Remembering(), "'mean' of the model: examples that pass through the model change it"),
+        (UsesAWeightTwice(twice=True), "'first.weight': it is used outside"),
+        (
+            nn.Sequential(nn.Linear(6, 3), nn.Embedding(5, 3, max_norm=1.0).requires_grad_(False)),
+            "max_norm",
         ),
         (nn.Sequential(nn.Linear(6, 8), nn.PReLU(), nn.Linear(8, 3)), r"'1' \(PReLU\).*supported"),
         (nn.Sequential(nn.Linear(6, 8), nn.LSTM(8, 3)), r"'1' \(LSTM\).*step by step"),

@@ -45,6 +45,8 @@ losses many times their deviation.
 _USUAL_DELTA = 1e-6
 _UNSURE = 2.0
 """A bracket from a series that is at most this many times as wide as the laws' own errors is as good as any."""
+_NEARLY, _HOPELESS = 4.0, 2.0**20
+"""One so many times as wide as was asked is not improved by a grid that would begin with more points than this."""
 _GRID_UNTIL = 10**7
 """Above this many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
@@ -113,6 +115,9 @@ def epsilon_bracket(
         if ends.close or sum(count for _, count in parts) > _GRID_UNTIL:
             return best
         if best.upper - best.lower <= _UNSURE * _law_errors(parts):
+            return best
+        close = best.upper - best.lower <= _NEARLY * accuracy * abs(best.upper)
+        if close and _points(parts, _first_spacing(parts, delta, accuracy), delta) > _HOPELESS:
             return best
 
     def once(spacing: float, tilt: float) -> Bracket:

@@ -66,23 +66,34 @@ class _Costs:
 
     def __init__(self, plan: Callable[[Fraction], Loss], epsilon: Number, delta: Number) -> None:
         self._plan, self._delta, self._budget = plan, delta, _budget(epsilon, delta)
-        self._tried: dict[Fraction, float] = {}
+        self._roughly: dict[Fraction, float] = {}
+        self._well: dict[Fraction, float] = {}
+        self._share = 1.0
+        """The better epsilon over the rough one, where both were last known."""
 
     def fit(self, scale: Fraction) -> bool:
         """Whether the plan of this scale is within the budget, certainly: by a rough look where that can tell."""
         loss = self._plan(scale)
         if isinstance(loss, Total):
             rough = loss.epsilon_bounds(self._delta, _ROUGH)
-            self._tried[scale] = rough.upper
+            self._roughly[scale] = rough.upper
             if rough.upper <= self._budget or rough.lower > self._budget:
                 return rough.upper <= self._budget
-        found = self._tried[scale] = loss.epsilon(self._delta)
+        found = self._well[scale] = loss.epsilon(self._delta)
+        if 0 < found < self._roughly.get(scale, 0.0) < math.inf:
+            self._share = found / self._roughly[scale]
         return found <= self._budget
 
     def jump_from(self, scale: Fraction) -> Fraction:
         """By how much to enlarge a scale that does not fit, as if epsilon fell with the scale."""
         over = self._tried[scale] / self._budget
-        return Fraction(max(2, min(_FARTHEST, over))) if math.isfinite(over) else Fraction(2)
+        return (
+            Fraction(max(2.0, min(float(_FARTHEST), over))) if math.isfinite(over) else Fraction(2)
+        )
+
+    @property
+    def _tried(self) -> dict[Fraction, float]:
+        return {at: found * self._share for at, found in self._roughly.items()} | self._well
 
     def between(self, low: Fraction, high: Fraction, *, halve: bool) -> Fraction:
         """A scale between one that does not fit and one that does: on the line, in logarithms, through the two tried

@@ -132,21 +132,27 @@ def _size(tensor: Any) -> int:
 
 @contextmanager
 def _captured(
-    layers: dict[str, Any], trained: dict[int, Any], keep: Callable[[Call], None]
+    model: Any, layers: dict[str, Any], trained: dict[int, Any], keep: Callable[[Call], None]
 ) -> Iterator[None]:
     """Inside, `keep` gets each call's input and the gradient of its output; no gradient of a weight is computed."""
+    in_place = any(getattr(module, "inplace", False) for module in model.modules())
 
     def hook(layer: Any, arguments: tuple[Any, ...], out: Any) -> Any:
-        waiting = [arguments[0].detach()]
-        if not out.requires_grad:
+        into = arguments[0].detach()
+        waiting, before = [into], into._version
+        first = not out.requires_grad
+        if first:
             out = out.detach().requires_grad_()
 
         def arrived(gradient: Any) -> None:
+            into = waiting.pop()
+            if into._version != before:
+                raise RuntimeError("what went into a layer was changed in place after it")
             with torch.no_grad():
-                keep(Call(layer, waiting.pop(), gradient))
+                keep(Call(layer, into, gradient))
 
         out.register_hook(arrived)
-        return out
+        return out.clone() if first and in_place else out
 
     handles = [layer.register_forward_hook(hook) for layer in layers.values()]
     for parameter in trained.values():
@@ -186,7 +192,7 @@ def _passes(
     loss: Callable[[Any], Any],
     keep: Callable[[Call], None],
 ) -> Any:
-    with _captured(layers, trained, keep), torch.enable_grad(), _deterministic():
+    with _captured(model, layers, trained, keep), torch.enable_grad(), _deterministic():
         losses = loss(model)
         if losses.requires_grad:
             losses.sum().backward()
@@ -260,7 +266,7 @@ class ClippedSums:
             for call in calls
             if self.per_unit == 1 and times[id(call.layer)] == 1 and can_be_paired(call, trained)
         }
-        pieces = [piece for call in calls for piece in self._pieces_of(call)]
+        pieces = [piece for call in calls for piece in self.pieces_of(call)]
         missing = trained - {id(piece.parameter) for piece in pieces}
         missing -= {id(piece.bias) for piece in pieces if isinstance(piece, RowPair)}
         if missing:
@@ -273,7 +279,8 @@ class ClippedSums:
             )
         self.shapes = Shapes.of(pieces, self.per_unit)
 
-    def _pieces_of(self, call: Call) -> list[Piece]:
+    def pieces_of(self, call: Call) -> list[Piece]:
+        """What this call adds to the gradients of what is trained."""
         return pieces_of(call, set(self.parameters), paired=id(call.layer) in self._paired)
 
     def add(self, loss: Callable[[Any], Any]) -> Any:
@@ -287,7 +294,7 @@ class ClippedSums:
         pieces, forms, ways = list[Piece](), list[Form](), iter(self.shapes.products)
 
         def keep(call: Call) -> None:
-            for piece in self._pieces_of(call):
+            for piece in self.pieces_of(call):
                 forms.append(_form(piece))
                 kept = isinstance(piece, Rows) and next(ways, False)
                 pieces.append(

@@ -75,8 +75,13 @@ class Examples:
             )
         if isinstance(self.source, tuple):
             return self.source[0][0], self.source[1][0]
-        x, y = self.source[0]
-        return torch.as_tensor(x), torch.as_tensor(y)
+        try:
+            x, y = self.source[0]
+            return torch.as_tensor(x), torch.as_tensor(y)
+        except Exception as error:  # its own text may quote the example
+            rule = f"it is no pair (input, target) of numbers or tensors ({type(error).__name__})"
+            hint = "Let dataset[i] return such pairs, all of one shape."
+            raise InvalidInput("the first example", rule, hint) from None
 
     def take(self, places: Places, slots: int, device: Any) -> tuple[Any, Any, Any]:
         """Inputs, targets and a mask of a physical batch of `slots` units; what is not used is zero."""

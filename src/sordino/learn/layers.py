@@ -152,6 +152,9 @@ def trainable_layers(model: Any) -> dict[str, Any]:
             raise InvalidInput(
                 f"layer {name!r} ({kind})", rule, "Set track_running_stats=False, or use GroupNorm."
             )
+        if getattr(layer, "max_norm", None) is not None:
+            rule = "max_norm shortens the rows of those tokens that occur, without noise"
+            raise InvalidInput(f"layer {name or kind!r} ({kind})", rule, "Leave it out.")
         own = [
             (key, value)
             for key, value in layer.named_parameters(recurse=False)
@@ -202,10 +205,8 @@ def _expect_trainable(name: str, layer: Any) -> None:
         raise InvalidInput(
             shown, "its padding must be numbers, and of zeros", "Write padding=1 and the like."
         )
-    if type(layer) is nn.Embedding and (
-        layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
-    ):
-        rule = "max_norm, scale_grad_by_freq and sparse depend on other examples of the batch"
+    if type(layer) is nn.Embedding and (layer.scale_grad_by_freq or layer.sparse):
+        rule = "scale_grad_by_freq and sparse depend on other examples of the batch"
         raise InvalidInput(shown, rule, "Leave them out.")
 
 

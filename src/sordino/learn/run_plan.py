@@ -56,9 +56,8 @@ class RunPlan:
             or not isinstance(self.steps, int)
             or not 1 <= self.steps <= _MOST_STEPS
         ):
-            raise InvalidInput(
-                f"steps={show(self.steps)}", "a run takes at least one step", "Train for longer."
-            )
+            rule = f"a run takes at least one step, and at most {_MOST_STEPS:,}"
+            raise InvalidInput(f"steps={show(self.steps)}", rule, "Pass steps=1_000 or the like.")
         rate, sigma = decimal_reading("rate", self.rate), decimal_reading("sigma", self.sigma)
         if not 0 < rate <= 1:
             rule = "the rate is the chance of a unit to be in a batch, above 0 and at most 1"

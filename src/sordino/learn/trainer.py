@@ -7,6 +7,7 @@ steps, each turn of a unit in correlated_noise.md.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import sys
 import uuid
@@ -27,6 +28,7 @@ from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
 from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
 from sordino.learn.process_group import ProcessGroup
+from sordino.learn.rehearsal import expect_whole_gradients, unchanged
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import Turns, sampled
 from sordino.learn.torch_extra import torch
@@ -209,7 +211,7 @@ class Trainer:
         every = torch.ones(count, dtype=torch.bool, device=x.device)
         only = every.clone()
         only[1:] = False
-        with _told("the model"):
+        with _told("the model"), unchanged(self.model):
             calls, losses = captured_calls(
                 self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every)
             )
@@ -238,6 +240,8 @@ class Trainer:
                 "Leave out what mixes a batch, such as means over its first axis.",
             )
         self._sums.learn_shapes(calls)
+        with _told("the model"):
+            expect_whole_gradients(self._sums, self._losses(x, y, only))
 
     def train(
         self,
@@ -374,7 +378,13 @@ class Trainer:
         """Release the sums with noise, and let the optimizer move the model by them."""
         noisy = self._group.released(self._sums.flat, lambda sums: self._release(sums, step))
         self._sums.set_gradients(noisy, self._sums.step / self.expected)
-        self.optimizer.step()
+        try:
+            self.optimizer.step()
+        except Exception as error:  # it knows released numbers only
+            told = " ".join(str(error).split())[:300]
+            rule = f"it fails on noisy gradients: {type(error).__name__}: {told}"
+            hint = "Choose other settings, and begin a new run; what was charged stays spent."
+            raise InvalidInput("the optimizer", rule, hint) from error
         ends = [
             end.double()
             for some in self._sums.parameters.values()
@@ -533,10 +543,22 @@ def _expect_pytorch(model: Any, optimizer: Any) -> None:
             rule,
             "Pass torch.nn.Sequential(...) or the like.",
         )
-    if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, torch.optim.LBFGS):
-        rule = "it must be an optimizer of PyTorch that takes one gradient a step"
+    others = torch.optim.LBFGS, torch.optim.SparseAdam
+    if (
+        not isinstance(optimizer, torch.optim.Optimizer)
+        or isinstance(optimizer, others)
+        or _needs_closure(optimizer)
+    ):
+        rule = "it must be an optimizer of PyTorch that takes one gradient a step, and no closure"
         hint = "Pass torch.optim.SGD(model.parameters(), lr=0.1), Adam or the like."
         raise InvalidInput(f"an optimizer of type {type(optimizer).__name__}", rule, hint)
+
+
+def _needs_closure(optimizer: Any) -> bool:
+    """Whether a step wants to compute losses of its own, which would be without noise."""
+    given = list(inspect.signature(optimizer.step).parameters.values())
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return any(one.default is inspect.Parameter.empty and one.kind in positional for one in given)
 
 
 def _expect_owned(optimizer: Any, sums: ClippedSums) -> None:
