@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo    set up .venv and release something real"
 	@echo "make test    set up .venv, lint, type-check and run all tests (what CI runs)"
-	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
+	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds; RESUME=1 goes on where it ended"
 	@echo "make mutants plant privacy bugs one by one and see which test notices, write build/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make pictures draw the pages of the workbench anew, into docs/pictures"
@@ -61,8 +61,9 @@ lint: setup
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
+# RESUME=1 leaves out what has passed on the code as it is now (build/slow.jsonl): hours may be spent in parts.
 slow: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow --durations=10
+	$(BIN)/python -m tools.slow --workers $(WORKERS) $(if $(RESUME),--resume)
 
 mutants: setup
 	$(BIN)/python -m tools.mutants --workers $(WORKERS)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 
+@pytest.fixture(scope="session")
+def state_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders, counted here: pytest would read a folder of thousands to find the next free one."""
+    into = tmp_path_factory.mktemp("states")
+    return (into / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_state(state_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Notes on ledgers that this machine has seen go into a folder of the test's own, and of its child processes'."""
-    folder: Path = tmp_path_factory.mktemp("state")
+    folder = next(state_folders)
+    folder.mkdir()
     monkeypatch.setenv("SORDINO_STATE", str(folder))
     return folder

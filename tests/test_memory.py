@@ -27,6 +27,7 @@ print(len(answer), sum(answer["n"]), resource.getrusage(resource.RUSAGE_SELF).ru
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_hundred_million_rows_within_two_gigabytes(tmp_path: Path) -> None:
     path = tmp_path / "large.parquet"
     with duckdb.connect() as connection:

@@ -255,7 +255,9 @@ def finished(
     query = plan.query
     notes = (*plan.notes, *_beyond_bounds(noisy, plan))
     answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), notes)
-    return answer.arranged(query.having, query.order, query.limit, query.offset)
+    return answer.arranged(
+        query.having, query.order, query.limit, query.offset, hidden=query.hidden
+    )
 
 
 def _beyond_bounds(noisy: NoisyGroups, plan: Plan) -> list[str]:

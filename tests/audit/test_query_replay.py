@@ -24,6 +24,7 @@ from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import plan
 from sordino.plan.cost import Cost
 from sordino.query import tree
+from sordino.workloads.counts import counting
 from tape import Tape
 from tape import replay as on_tape
 from test_neighbor_replay import BROKEN
@@ -120,6 +121,45 @@ def test_leaving_persons_out(query: str, cost: dict[str, Any], relation: str) ->
     assert report.relation.startswith("3 of 5 persons, each ")
     assert dict(report.facts)["neighbours compared"] == "3"
     assert any(row[4].startswith("with") for row in report.grids[0].rows)
+
+
+CUBE = "SELECT ward, BUCKET(age, 40) AS old, COUNT(*) AS n FROM visits GROUP BY CUBE (ward, BUCKET(age, 40))"
+TOTALS = "SELECT ward, SUM(age) AS s FROM visits GROUP BY ROLLUP (ward) HAVING s > 9"
+
+
+@pytest.mark.parametrize("query", [CUBE, TOTALS])
+def test_tables_of_a_cube(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are replayed on neighbours given or left out;
+    a person of whom more rows count than the plan says is noticed.
+    """
+    bounds: dict[str, Any] = {"max_rows": 2, "max_rows_per_group": None, "max_groups": None}
+    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-4, "tapes": 1}
+    one, other = dataset(table(4), **bounds), dataset(table(3), **bounds)
+    given = replay(query, one, other, **asked)
+    assert given.verdict is Verdict.HOLDS, given.summary
+    assert (given.epsilon, given.relation) == (1, "persons, one added or removed, as declared")
+    assert Report.from_json(given.to_json()) == given
+    around = replay(query, one, persons=2, **asked)
+    assert around.verdict is Verdict.HOLDS, around.summary
+    assert dict(around.facts)["neighbours compared"] == "2"
+    none = replay(query, dataset(table(0), **bounds), **asked)
+    assert none.verdict is Verdict.UNDECIDED
+
+    def all_of_them(*given: Any) -> Any:
+        return counting(*given[:3], 99, *given[4:])
+
+    monkeypatch.setattr("sordino.workloads.plan.counting", all_of_them)
+    broken = replay(query, one, other, **asked)
+    assert broken.verdict is Verdict.VIOLATED
+    assert "apart" in broken.witness
+
+
+def test_a_cube_is_asked_of_datasets_with_a_budget() -> None:
+    with pytest.raises(InvalidInput, match="replayed on Datasets"):
+        replay(CUBE, [1, 2], [1], epsilon=1)
+    bare = Dataset(tables={"visits": {"source": table(2), "unit": "row", "columns": COLUMNS}})
+    with pytest.raises(InvalidInput, match="within a budget"):
+        replay(CUBE, bare, epsilon=1)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])

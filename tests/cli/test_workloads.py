@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -72,6 +73,55 @@ def test_tables_go_to_a_file_and_are_charged_once(run: Any, bounded: Path) -> No
         "total_low",
         "total_high",
     ]
+
+
+def test_public_facts_come_from_a_file_and_numbers_can_be_whole(run: Any, bounded: Path) -> None:
+    rows = {"sex": ["m", "f"] * 50, "half": [i / 2 for i in range(4)] * 25}
+    pq.write_table(pa.table(rows | {"again": rows["sex"]}), bounded / "people.parquet")
+    (bounded / "people.toml").write_text(
+        '[budget]\nepsilon = 9\ndelta = 1e-6\n[tables.people]\nsource = "people.parquet"\nunit = "row"\n'
+        "[tables.people.columns]\n"
+        + "".join(
+            f'{name} = {{ type = "category", values = ["m", "f"], nullable = false }}\n'
+            for name in ("sex", "again")
+        )
+        + 'half = { type = "float", min = 0, max = 1.5, step = 0.5, nullable = false }\n'
+    )
+    (bounded / "facts.toml").write_text(
+        'zeros = [{ sex = "m", half = 0.5 }]\nequal = [["sex", "again"]]\n'
+        '[[totals]]\ncolumns = ["sex"]\ncounts = [["m", 50], ["f", 50]]\n'
+        '[[totals]]\ncolumns = ["sex", "half"]\n'
+        'counts = [["m", 0.0, 25], ["m", 0.5, 0], ["m", 1.0, 25], ["m", 1.5, 0], '
+        '["f", 0.0, 0], ["f", 0.5, 25], ["f", 1.0, 0], ["f", 1.5, 25]]\n'
+    )
+    words = ("marginals", "people.toml", "-c", "sex", "-c", "half", "-c", "again", "--epsilon", "1")
+    told = run(*words, "--ways", "3", "--facts", "facts.toml")
+    assert "already" in told.stderr  # nothing is left to ask
+    (bounded / "facts.toml").write_text(
+        'equal = [["sex", "again"]]\n[[totals]]\ncolumns = []\ncounts = [[100]]\n'
+    )
+    done = run(*words, "--facts", "facts.toml", "--rounded", "--output", "t.json")
+    assert done.exit_code == 0, done.stderr
+    found = [
+        line
+        for line in json.loads((bounded / "t.json").read_text())
+        if line["table"] == "sex, again"
+    ]
+    assert sum(line["count"] for line in found) == 100
+    assert all(line["count"] >= 0 and line["count"] % 1 == 0 for line in found)
+    assert not any(line["count"] for line in found if line["sex"] != line["again"])
+    for text, said in (
+        ("totals = 5", "they are tables"),
+        ("[[totals]]\ncolumns = [1]", "totals have columns"),
+        ('[[totals]]\ncolumns = ["sex"]\ncounts = [["m"]]', "totals have columns"),
+        ("other = 5", "nothing else"),
+        ("=", "TOML file"),
+    ):
+        (bounded / "facts.toml").write_text(text)
+        refused = run(*words, "--facts", "facts.toml")
+        assert refused.exit_code != 0
+        assert said in refused.stderr
+    assert "TOML file" in run(*words, "--facts", "none.toml").stderr
 
 
 def test_one_row_per_person_is_made_by_a_select(run: Any, bounded: Path) -> None:

@@ -20,13 +20,77 @@ from sordino.plan.statement import Statement
 from sordino.query.dataset import Source, Table
 from sordino.release import exact_groups
 
-__all__ = ["Adapter", "server", "write_table"]
+__all__ = ["Adapter", "hostile_database", "server", "write_table"]
+
+_SETTINGS = (
+    "search_path = public, pg_catalog", "DateStyle = 'SQL, DMY'", "TimeZone = 'Asia/Tokyo'", "extra_float_digits = -15",
+    "bytea_output = 'escape'", "transform_null_equals = on", "IntervalStyle = 'iso_8601'", "quote_all_identifiers = on",
+    "standard_conforming_strings = off", "timezone_abbreviations = 'Australia'",
+    "default_transaction_isolation = 'read committed'",
+)  # fmt: skip
+_ORDERED = (
+    "boolean",
+    "integer",
+    "bigint",
+    "numeric",
+    "double precision",
+    "text",
+    "date",
+    "timestamp",
+)
+_NUMBERS = ("integer", "bigint", "numeric", "double precision")
+_OF_TEXTS = ("md5", "lower", "upper", "char_length", "octet_length", "trim_scale")
 
 
 @cache
 def server() -> PostgresServer:
     """A server of this test process; it ends with it."""
     return PostgresServer()
+
+
+@cache
+def hostile_database() -> str:
+    """A database whose settings, and whose operators and functions in `public`, mean something else than usual.
+
+    Letters have the cases of all of Unicode in it, where C knows those of ASCII only.
+    """
+    locale = ("TEMPLATE template0", "LOCALE_PROVIDER builtin", "BUILTIN_LOCALE 'PG_UNICODE_FAST'")
+    name = server().database("hostile", *locale)
+    made = []
+    for kind in _ORDERED:
+        made.append(
+            f"CREATE FUNCTION public.never({kind}, {kind}) RETURNS boolean LANGUAGE sql AS 'SELECT false'"
+        )
+        made += [
+            f"CREATE OPERATOR public.{sign} (LEFTARG = {kind}, RIGHTARG = {kind}, FUNCTION = public.never)"
+            for sign in ("=", "<>", "<", "<=", ">", ">=")
+        ]
+        made.append(
+            f"CREATE FUNCTION public.first({kind}, {kind}) RETURNS {kind} LANGUAGE sql AS 'SELECT $1'"
+        )
+        made += [
+            f"CREATE AGGREGATE public.{name} ({kind}) (SFUNC = public.first, STYPE = {kind})"
+            for name in ("sum", "min", "max")
+        ]
+    for kind in _NUMBERS:
+        made += [
+            f"CREATE OPERATOR public.{sign} (LEFTARG = {kind}, RIGHTARG = {kind}, FUNCTION = public.first)"
+            for sign in "+-*/%"
+        ]
+        made += [
+            f"CREATE FUNCTION public.{name}({kind}) RETURNS {kind} LANGUAGE sql AS 'SELECT $1'"
+            for name in ("abs", "floor", "ceil", "trunc", "sign")
+        ]
+    made += [
+        f"CREATE FUNCTION public.{name}(text) RETURNS text LANGUAGE sql AS 'SELECT $1'"
+        for name in _OF_TEXTS
+    ]
+    with server().connect(name) as connection:
+        for statement in made:
+            connection.execute(statement)
+        for setting in _SETTINGS:
+            connection.execute(f"ALTER DATABASE {name} SET {setting}")
+    return name
 
 
 def postgres_type(kind: pa.DataType) -> str:
@@ -62,7 +126,8 @@ class Adapter:
 
     def __init__(self) -> None:
         self.server = server()
-        self.admin = self.server.connect()
+        self.database = hostile_database()
+        self.admin = self.server.connect(self.database)
         self.engine: Postgres | None = None
 
     def load(self, declared: Mapping[str, Table], rows: Mapping[str, pa.Table]) -> None:
@@ -83,9 +148,8 @@ class Adapter:
             write_table(
                 self.admin, f"world.{quoted(name)}", rows[name], children[0] if children else ()
             )
-            source = Source(
-                "postgres", table=f"world.{quoted(name)}", address=self.server.address()
-            )
+            address = self.server.address(database=self.database)
+            source = Source("postgres", table=f"world.{quoted(name)}", address=address)
             tables.append(replace(table, source=source))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

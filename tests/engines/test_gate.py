@@ -309,7 +309,8 @@ def test_persons_are_not_named_by_types_that_may_differ_from_themselves(
     kind: str, tmp_path: Path
 ) -> None:
     path = file_with(tmp_path, f"CREATE TABLE data (id {kind}, age INTEGER)")
-    with pytest.raises(InvalidDeclaration, match="a person is named by whole numbers or by text"):
+    rule = "a person is named by whole numbers or by text. Convert it in its source to one of them"
+    with pytest.raises(InvalidDeclaration, match=rule):
         so.Session(declared(path))
 
 

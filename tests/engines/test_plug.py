@@ -15,10 +15,13 @@ from sqlglot import exp
 
 import sordino as so
 from engine_plug import Plug
+from sordino.audit.replayed.distances import exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.duckdb.dialect import write
+from sordino.engines.engine import Exact
 from sordino.errors import InvalidInput
 from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
+from sordino.release import exact_groups
 
 SOURCE = Path(so.__file__).parent
 DATA = so.Dataset(
@@ -47,6 +50,27 @@ def test_the_engine_opens_the_tables_of_the_session() -> None:
         engine=lambda tables: opened.append(tables) or DuckDB(tables),  # type: ignore[func-returns-value]
     ) as session:
         assert opened == [tuple(session.dataset.tables.values())]
+
+
+@pytest.mark.parametrize("keys", ["public", "private"])
+def test_the_order_of_an_engines_rows_tells_nothing(keys: str) -> None:
+    """Its threads decide on it, another one each time; what leaves is in the order of the keys."""
+    words = [f"{i:02d}" for i in range(12)]
+    kind = {"type": "category", "values": words} if keys == "public" else {"type": "text"}
+    data = so.Dataset(
+        pa.table({"id": range(96), "x": [i % 10 for i in range(96)], "g": words * 8}), name="t", unit="id",
+        max_rows=1, columns={"x": {"type": "int", "min": 0, "max": 9}, "g": kind}, budget=so.Budget(10, 1e-3),
+    )  # fmt: skip
+    question = "SELECT g, COUNT(*) AS n, SUM(x) AS s, QUANTILE(x, 0.5) AS q FROM t GROUP BY g"
+    plug = Plug()
+    with so.Session(data, engine=plug) as session:
+        plan = session.preview(question, epsilon=1)
+        exacts = [plug.run(statement) for statement in plan.statements]
+    turned = [Exact(tuple(key[::-1] for key in one.keys), one.sums[::-1]) for one in exacts]
+    given, found = exact_groups(plan, exacts), exact_groups(plan, turned)
+    assert given.keys == found.keys == sorted(given.keys)
+    assert exactly(given) == exactly(found)
+    assert len(given.keys) == 12
 
 
 @pytest.mark.parametrize(

@@ -108,15 +108,97 @@ def test_no_unit_exceeds_the_norm_and_the_sum_is_the_sum_of_units(
     assert summed(sums, x, y) == [sum(column) for column in zip(*vectors, strict=True)]
 
 
-def test_models_of_these_tests_take_both_ways() -> None:
-    """Matrices of units, and sums of rows by one pair of norms or by Gram matrices."""
+def test_models_of_these_tests_take_all_ways() -> None:
+    """Matrices of units, sums of rows by Gram matrices, and pairs."""
     ways = {}
-    for name in ("mlp", "pairs", "cnn"):
+    for name, per_unit in (("mlp", 1), ("mlp", 2), ("pairs", 1), ("cnn", 1)):
         model, x, y = built(name, 4)
-        sums = collector(model, x, y, 1.0, units=4)
+        sums = collector(model, x, y, 1.0, units=4 // per_unit, per_unit=per_unit)
         assert sums.shapes is not None
-        ways[name] = sums.shapes.products
-    assert ways == {"mlp": (False, False), "pairs": (False, False), "cnn": (False, True, True)}
+        ways[name, per_unit] = sums.shapes.products, len(sums.shapes.pairs)
+    assert ways == {
+        ("mlp", 1): ((), 2),
+        ("mlp", 2): ((True, True), 0),
+        ("pairs", 1): ((False,), 1),
+        ("cnn", 1): ((True, True), 1),
+    }
+
+
+PAIR_SIZES = [0.0, 1e-45, 1e-38, 1e-25, 1e-3, 1.0, 1e4, 1e20, 1e29, 3e38]
+
+
+@pytest.mark.parametrize("clip", [1e-29, 1.0, 1e29])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_pair_of_rows_adds_at_most_the_norm(bias: bool, dtype: Any, clip: float) -> None:
+    """Numbers of all sizes, in Python's integers; and what a unit adds does not depend on others."""
+    torch.manual_seed(2)
+    layer = torch.nn.Linear(5, 3, bias=bias, dtype=dtype)
+    sums = ClippedSums(layer, clip, units=100)
+    a, b = (torch.tensor(PAIR_SIZES, dtype=torch.float64)[:, None] for _ in range(2))
+    x = (a * torch.randn(10, 5, dtype=torch.float64)).to(dtype).repeat(10, 1)
+    g = (b * torch.randn(10, 3, dtype=torch.float64)).to(dtype).repeat_interleave(10, 0)
+    sums.learn_shapes([Call(layer, x, g)])
+    assert sums.shapes is not None
+    assert len(sums.shapes.pairs) == 1
+    whole = sums_of_call(sums, Call(layer, x, g))
+    each = [sums_of_call(sums, Call(layer, x[i : i + 1], g[i : i + 1])) for i in range(100)]
+    assert all(squared(v) <= CLIP_STEPS**2 for v in each)
+    assert whole == [sum(column) for column in zip(*each, strict=True)]
+    assert sum(squared(v) > (0.9 * CLIP_STEPS) ** 2 for v in each) >= 5
+    far = x.clone()
+    far[7] = math.nan
+    without = sums_of_call(sums, Call(layer, far, g))
+    assert [a - b for a, b in zip(whole, without, strict=True)] == each[7]
+
+
+def sums_of_call(sums: ClippedSums, call: Call) -> list[int]:
+    """What the unit rows of one call add."""
+    sums.clear()
+    pieces = sums._pieces_of(call)
+    measured = sums._measure(pieces)
+    sums._sum(measured, *sums._weights(measured))
+    return flat(sums)
+
+
+def test_a_layer_that_is_called_twice_is_bounded_as_a_whole() -> None:
+    """Its two gradients are alike, so that a norm that took them for parts of another would be too small."""
+    layer = torch.nn.Linear(4, 4)
+    torch.nn.init.eye_(layer.weight)
+    x = torch.randn(3, 4)
+
+    class Twice(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) + self.layer(1.001 * x)
+
+    model = Twice()
+    y = torch.tensor([0, 1, 2])
+    sums = collector(model, x, y, 1e-3, units=3)
+    for unit in range(3):
+        assert (0.5 * CLIP_STEPS) ** 2 < squared(alone(sums, x, y, unit)) <= CLIP_STEPS**2
+
+
+def test_a_model_whose_layers_see_other_shapes_for_some_units_is_not_summed() -> None:
+    """Bounds on rounding are of the shapes of the made-up examples."""
+
+    class Growing(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 3)
+
+        def forward(self, x: Any) -> Any:
+            rows = 40 if float(x[0, 0]) > 0 else 2
+            return self.layer(x[:, None].expand(-1, rows, -1)).sum(1)
+
+    model, y = Growing(), torch.zeros(1, dtype=torch.long)
+    sums = collector(model, -torch.ones(1, 2), y, 1.0, units=1)
+    assert any(summed(sums, -torch.ones(1, 2), y))
+    with pytest.raises(RuntimeError):
+        summed(sums, torch.ones(1, 2), y)
 
 
 @pytest.mark.parametrize("name", ["cnn", "sequences"])

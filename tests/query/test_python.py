@@ -228,7 +228,7 @@ class TestQuestion:
             lambda q: q.agg(n=count()).query,
             lambda q: q.agg(N=count()).query, lambda q: q.group_by(n="a").query, lambda q: q.having(5),
             lambda q: q.having("m > 5").query,
-            lambda q: q.having(col("m") > 5).query, lambda q: q.having("SUM(a) > 5").query, lambda q: q.order_by(5),
+            lambda q: q.having(col("m") > 5).query, lambda q: q.having("SUM(a) > sum_a").query, lambda q: q.order_by(5),
             lambda q: q.order_by("m").query,
             lambda q: q.limit(-1), lambda q: q.limit(True), lambda q: q.limit(1.5), lambda q: q.limit(5, offset=-1),
             lambda q: q.agg(**{"": count()}).query,

@@ -102,9 +102,9 @@ PINNED = {
         "SELECT COUNT(*) AS count FROM visits OFFSET 2",
     "SELECT w.Region, avg(v.cost), median(cost), quantile(cost, .95), count(distinct id) FROM visits v "
     "LEFT JOIN wards w ON w.name = v.ward AND v.site = w.site JOIN prices USING (day) WHERE prices.p > v.cost GROUP BY 1":
-        "SELECT wards.Region, AVG(cost) AS avg_cost, MEDIAN(cost) AS median_cost, QUANTILE(cost, 0.95) AS p95_cost, "
-        "COUNT(DISTINCT id) AS count_distinct_id FROM visits LEFT JOIN wards ON ward = wards.name AND site = wards.site "
-        "JOIN prices ON day = prices.day WHERE prices.p > cost GROUP BY wards.Region",
+        "SELECT wards.Region, AVG(visits.cost) AS avg_cost, MEDIAN(cost) AS median_cost, QUANTILE(cost, 0.95) AS p95_cost, "
+        "COUNT(DISTINCT id) AS count_distinct_id FROM visits LEFT JOIN wards ON visits.ward = wards.name AND visits.site "
+        "= wards.site JOIN prices ON day = prices.day WHERE prices.p > visits.cost GROUP BY wards.Region",
     "SELECT sum(cost) FILTER (WHERE age BETWEEN 18 AND 64) AS s, stddev(cost) AS d, var_pop(-cost) AS v FROM t":
         "SELECT SUM(CASE WHEN age >= 18 AND age <= 64 THEN cost END) AS s, STDDEV_SAMP(cost) AS d, VAR_POP(-cost) AS v "
         "FROM t",

@@ -307,6 +307,7 @@ def test_slow_senders_are_dropped(there: Live, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_five_hundred_slow_senders_are_dropped_within_ten_seconds(there: Live) -> None:
     dropped(there, 500, 10)
 

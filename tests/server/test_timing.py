@@ -37,10 +37,14 @@ def test_a_huge_cell_is_seen_without_the_clock_and_not_with_it(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
-    """2,000 pairs: a standard error is 0.009. A machine that does nothing else takes 20 minutes.
+    """2,000 pairs: a standard error of the wait is 0.009. A machine that does nothing else takes 25 minutes.
 
-    SORDINO_TIMING_PAIRS: another number of pairs, with three of its standard errors allowed.
+    Delays after ticks are ten thousand times shorter than the wait: there processes differ from each other, by some
+    0.04 even with equal tables, and 12 pairs of them were compared. So an area may miss 0.5 by four standard errors of
+    those (by chance once in 500 areas), where that is more than 0.03. SORDINO_TIMING_PAIRS: another number of pairs,
+    with three of its standard errors allowed.
     """
     pairs = int(os.environ.get("SORDINO_TIMING_PAIRS", "2000"))
     attacks = [*((attack, attack) for attack in ATTACKS), (None, ATTACKS[0])]
@@ -50,10 +54,12 @@ def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
     most = 0.03 if pairs >= 2000 else 3 * math.sqrt(1 / (6 * pairs))
     for outcome in found:
         assert abs(outcome.by_wait - 0.5) < most
-        assert abs(outcome.by_lateness - 0.5) < most
+        assert abs(outcome.by_lateness - 0.5) < max(most, 4 * outcome.error)
+        assert outcome.error < max(0.02, 2 * most / 3)  # or nothing would be known
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_same_attacks_catch_the_naive_endpoint(tmp_path: Path, attack: Attack) -> None:
     found = naive(tmp_path, attack, attack.rows, 200, tries=3)

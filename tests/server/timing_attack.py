@@ -205,12 +205,14 @@ class Outcome:
     """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer
     came.
 
-    `late` are the median of the latter and its 99 %, in seconds; `seen` is the least delay of one table that the second
-    area would show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
+    Both are means over the turns, and `error` is the standard error of the latter, from how far turns differ. `late`
+    are the median delay and its 99 %, in seconds; `seen` is the least delay of one table that the second area would
+    show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
     """
 
     by_wait: float
     by_lateness: float
+    error: float
     late: tuple[float, float]
     seen: float
     again: int
@@ -218,7 +220,8 @@ class Outcome:
     def __str__(self) -> str:
         middle, most = (1000 * each for each in self.late)
         return (
-            f"{self.by_wait:.3f} by the wait, {self.by_lateness:.3f} by lateness (half within {middle:.1f} ms, 99 % within "
+            f"{self.by_wait:.3f} by the wait, {self.by_lateness:.3f} by lateness, "
+            f"standard error {self.error:.3f} (half within {middle:.1f} ms, 99 % within "
             f"{most:.1f} ms; a delay of {1000 * self.seen:.2f} ms would be seen); {self.again} pairs asked again"
         )
 
@@ -280,9 +283,10 @@ def _serving(folder: Path) -> Iterator[tuple[int, str]]:
             it.terminate()
 
 
-_TURNS = (0, 1, 1, 0)
-"""Whether the tables of a pair have exchanged their places. Each place has a name, and with it ticks and a process of
-its own, so that one may always be a little later than the other, whatever rows it has: this cancels it.
+_TURNS = (0, 1, 1, 0) * 3
+"""Whether the tables of a pair have exchanged their places. Each place has a name, and with it ticks of its own, and
+each turn new processes. So one is always a little later than the other, whatever rows it has: 0.56 was seen where both
+tables are equal. Exchanges cancel what follows the name; how far turns differ says what follows the process.
 """
 
 
@@ -312,22 +316,29 @@ def _folder(
     return names
 
 
+Times = tuple[float, float]
+"""How long an answer took until it was shown, and how long after its tick that was."""
+
+
 @dataclass
 class _Lane:
-    """What is measured of one attack: of each table the waits and the delays after ticks."""
+    """What is measured of one attack, of each table."""
 
     number: int
     asked: Attack
     answer_time: float
-    times: tuple[list[tuple[float, float]], list[tuple[float, float]]]
+    times: list[tuple[list[Times], list[Times]]]
+    """Turn by turn."""
     again: int = 0
 
     async def ask(self, port: int, owner: str, token: str, exchanged: int, pairs: int) -> None:
         """Ask both tables, pair by pair, anew where one of them did not answer."""
         client, keeper = _Connection(port, token), _Connection(port, owner)
-        warm, wanted = 2, len(self.times[0]) + pairs
-        while len(self.times[0]) < wanted:
-            found: dict[int, tuple[float, float]] = {}
+        taken: tuple[list[Times], list[Times]] = ([], [])
+        warm = 2
+        self.times.append(taken)
+        while len(taken[0]) < pairs:
+            found: dict[int, Times] = {}
             for planted in _DRAWS.sample((0, 1), 2):
                 name = _name(self.number, planted ^ exchanged)
                 await asyncio.sleep(self.answer_time * _DRAWS.random())
@@ -352,7 +363,7 @@ class _Lane:
                 warm -= 1
             elif len(found) == 2:
                 for planted in (0, 1):
-                    self.times[planted].append(found[planted])
+                    taken[planted].append(found[planted])
             else:
                 self.again += 1
         await client.close()
@@ -360,17 +371,20 @@ class _Lane:
 
     def outcome(self) -> Outcome:
         """What the stopwatch says."""
-        waits, lates = ([[one[place] for one in taken] for taken in self.times] for place in (0, 1))
+        areas = [
+            [auc(*([one[place] for one in taken] for taken in turn)) for turn in self.times]
+            for place in (0, 1)
+        ]
+        late = [[one[1] for turn in self.times for one in turn[planted]] for planted in (0, 1)]
         seen = next(
             ms / 100_000
             for ms in range(1, 10_000)
-            if auc(lates[0], [x + ms / 100_000 for x in lates[0]]) > 0.53
+            if auc(late[0], [x + ms / 100_000 for x in late[0]]) > 0.53
         )
-        late = (
-            float(np.quantile(lates[0] + lates[1], 0.5)),
-            float(np.quantile(lates[0] + lates[1], 0.99)),
-        )
-        return Outcome(auc(*waits), auc(*lates), late, seen, self.again)
+        middle, most = (float(np.quantile(late[0] + late[1], p)) for p in (0.5, 0.99))
+        by_wait, by_lateness = (float(np.mean(each)) for each in areas)
+        error = float(np.std(areas[1], ddof=1)) / math.sqrt(len(self.times))
+        return Outcome(by_wait, by_lateness, error, (middle, most), seen, self.again)
 
 
 def campaign(
@@ -381,9 +395,7 @@ def campaign(
         for planted, row in enumerate((None, attack)):
             made = declare(folder / "made", table=table(asked.rows, row)) / "visits.parquet"
             made.rename(folder / f"{number}_{planted}.parquet")
-    lanes = [
-        _Lane(number, asked, answer_time, ([], [])) for number, (_, asked) in enumerate(attacks)
-    ]
+    lanes = [_Lane(number, asked, answer_time, []) for number, (_, asked) in enumerate(attacks)]
 
     async def work(port: int, owner: str, exchanged: int, names: list[str]) -> None:
         keeper = _Connection(port, owner)

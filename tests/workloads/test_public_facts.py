@@ -14,6 +14,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
 from sordino.workloads.consistent import estimates, residual
 from sordino.workloads.counts import summed
+from sordino.workloads.marginals import Marginals
 from sordino.workloads.plan import MarginalsPlan, plan_workload
 from sordino.workloads.release import _published, exact_contrasts, noise_of
 
@@ -35,6 +36,7 @@ COLUMNS: dict[str, Any] = {
 }
 REGIONS = {name: int((ROWS["region"] == name).sum()) for name in "NSW"}
 NAMES = ["sex", "pregnant", "region"]
+PAIRS = [(s, r) for s in "mf" for r in "NSW"]
 
 
 def dataset() -> so.Dataset:
@@ -175,14 +177,66 @@ def test_zeros_of_some_of_many_tables_are_zero_in_all_of_them() -> None:
     assert np.mean([one.mean() for one in inside]) > 0.93
 
 
-def test_equal_columns_meet_on_the_diagonal() -> None:
+@pytest.mark.parametrize("ways", [1, 2, 3])
+def test_equal_columns_are_measured_once(ways: int) -> None:
+    """Tables of the one are those of the other, exactly and at no price; both together meet on the diagonal."""
+    names = ["sex", "again", "region", "pregnant"]
+    told = plan_of(columns=names, ways=ways, equal=[("region", "again")])
+    assert not any(2 in part for part in told.allocation.precision)
+    assert "again is" in str(told) or "region is again" in str(told)
     with so.Session(dataset()) as session:
+        found = session.marginals(names, ways=ways, epsilon=1, equal=[("region", "again")])
+    assert any("not looked at" in note for note in found.notes)
+    assert np.array_equal(found["region"].cells, found["again"].cells)
+    assert found["region"].half_width == found["again"].half_width
+    assert (
+        Marginals.from_json(found.to_json())["region"].cells.tolist()
+        == found["region"].cells.tolist()
+    )
+    for name, value in zip("NSW", found["region"].values, strict=True):
+        assert abs((ROWS["region"] == name).sum() - value) < 3 * found["region"].half_width
+    if ways == 1:
+        return
+    assert np.array_equal(found["sex", "region"].cells, found["sex", "again"].cells)
+    pair = found["again", "region"]
+    assert np.array_equal(np.diag(np.diag(pair.cells)), pair.cells)
+    assert np.array_equal(np.diag(pair.cells), found["region"].cells)
+    assert pair.variance == found["region"].variance
+    one, both = (
+        found["again"].range(again=("N", "S")),
+        pair.range(again=("N", "S"), region=("S", "W")),
+    )
+    assert one.value[0] == float(found["again"].fractions[:2].sum())
+    assert both.value[0] == float(found["again"].fractions[1])
+    assert both.half_width[0] < one.half_width[0]
+    if ways == 3:
+        three = found["sex", "again", "region"].cells
+        assert np.array_equal(three.sum(axis=(1, 2)), found["sex"].cells)
+        assert not three[:, 0, 1].any()
+        assert three[:, 0, 0].any()
+
+
+def test_values_that_only_one_of_equal_columns_has_are_zero() -> None:
+    columns = {
+        **COLUMNS,
+        "again": {"type": "category", "values": ["W", "X", "N"], "nullable": False},
+    }
+    rows = {
+        **ROWS,
+        "region": np.where(SEX == "m", "N", "W"),
+        "again": np.where(SEX == "m", "N", "W"),
+    }
+    data = so.Dataset(pa.table(rows), unit="row", columns=columns, budget=so.Budget(40, 1e-6))
+    with so.Session(data) as session:
         found = session.marginals(
-            ["region", "again"], ways=2, epsilon=1, equal=[("region", "again")]
-        )
-        table = found["region", "again"].cells
-        assert np.array_equal(np.diag(np.diag(table)), table)
-        assert np.array_equal(found["region"].cells, found["again"].cells)
+            ["region", "sex", "again"], ways=2, epsilon=1, equal=[("again", "region")],
+            zeros=[{"again": "N", "sex": "f"}],
+            facts={"again": {"W": int((SEX == "f").sum()), "X": 0, "N": int((SEX == "m").sum())}},
+        )  # fmt: skip
+    assert found["region"].fractions.tolist() == [(SEX == "m").sum(), 0, (SEX == "f").sum()]
+    assert found["again"].fractions.tolist() == [(SEX == "f").sum(), 0, (SEX == "m").sum()]
+    assert found["region", "sex"].cells[0, 1] == 0 == found["sex", "again"].cells[1, 2]
+    assert not found["region", "sex"].cells[1].any()
 
 
 def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
@@ -205,9 +259,6 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
             whole["sex"].range(sex=("m", "f")).half_width[0]
             >= found["sex"].range(sex=("m", "f")).half_width[0]
         )
-        several = session.marginals(NAMES, ways=2, epsilon=1)
-        with pytest.raises(InvalidInput, match="one table that holds all others"):
-            several.rounded()
 
 
 @pytest.mark.parametrize(
@@ -231,9 +282,13 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
             "each column needs a value",
         ),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}, "ways": 2}, "above zero"),
-        ({"equal": [("sex", "region")], "ways": 2}, "one table holds all others"),
+        ({"equal": [("sex", "region")], "ways": 2}, "no combination"),
+        (
+            {"equal": [("region", "sex")], "facts": {("sex", "region"): dict.fromkeys(PAIRS, 1)}},
+            "above zero",
+        ),
         ({"equal": ("sex", "region")}, "two different columns"),
-        ({"equal": [("sex", "region")], "ways": None, "tables": [["sex"]]}, "holds both columns"),
+        ({"equal": [("sex", "region")], "ways": 1, "prefixes": ["sex"]}, "not for ranges"),
         ({"equal": [5]}, "named by a text"),
         ({"equal": 5}, "it is a list"),
         ({"zeros": {"sex": "m"}}, "it is a list"),

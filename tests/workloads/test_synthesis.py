@@ -20,7 +20,7 @@ from sordino.mechanisms.observer import watching
 from sordino.mechanisms.public_chance import PublicChance
 from sordino.workloads.synthesis import _Measuring, synthesize
 from sordino.workloads.synthesis_plan import SynthesisPlan, plan_synthesis
-from sordino.workloads.synthetic import Synthetic
+from sordino.workloads.synthetic import Synthetic, TableError
 
 RNG = np.random.default_rng(4)
 N = 4000
@@ -218,6 +218,19 @@ def test_the_auditor_replays_it(unit: str) -> None:
     report = so.audit.replay(made, lines, without[0], **claim)
     assert report.passed, str(report)
     assert not so.audit.replay(made, lines, without[1], **claim).passed
+
+
+def test_a_verdict_is_that_of_the_whole_interval() -> None:
+    """Where there is hardly anybody, nothing is known of any error, and the report says so."""
+    for low, high, verdict in (
+        (0.0, 0.05, "good"), (0.0, 0.1, "fair"), (0.06, 0.2, "fair"), (0.0, 0.2, "unknown"), (0.16, 0.2, "poor"),
+    ):  # fmt: skip
+        assert TableError(("a",), high, low, high, True).verdict == verdict
+    with so.Session(dataset(rows={name: cells[:1] for name, cells in ROWS.items()})) as session:
+        nobody = session.synthesize(epsilon=0.1, columns=["sex", "ok"])
+    assert {one.verdict for one in nobody.report.tables} == {"unknown"}
+    assert "0 good, 0 fair, 2 unknown, 0 poor" in str(nobody.report)
+    assert "2</td>" in nobody.to_html()
 
 
 def test_measuring_spends_what_it_says() -> None:

@@ -38,6 +38,13 @@ _SERIES_FROM, _SERIES_FROM_ATOMS, _SERIES_FROM_OTHERS = 100, 1000, 10**6
 """The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's
 work light, and of others, which a grid resolves better as long as its rounding does not tell.
 """
+_LONG_GRID = 2.0**16
+"""Of fewer uses of sampled losses, too, where a grid would have to be longer than this: rates are small then, and
+losses many times their deviation.
+"""
+_USUAL_DELTA = 1e-6
+_UNSURE = 2.0
+"""A bracket from a series that is at most this many times as wide as the laws' own errors is as good as any."""
 _GRID_UNTIL = 10**7
 """Above this many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
@@ -104,6 +111,8 @@ def epsilon_bracket(
     if _many(parts) and (ends := epsilon_of_many(parts, delta, accuracy, known)) is not None:
         best = Bracket(ends.lower, ends.upper)
         if ends.close or sum(count for _, count in parts) > _GRID_UNTIL:
+            return best
+        if best.upper - best.lower <= _UNSURE * _law_errors(parts):
             return best
 
     def once(spacing: float, tilt: float) -> Bracket:
@@ -310,11 +319,23 @@ def _surely(parts: Parts, delta: float) -> float:
 
 def _many(parts: Parts) -> bool:
     """Whether there are so many uses of losses, none extreme, that a Fourier series is shorter than a grid."""
-    least = _SERIES_FROM_OTHERS
-    if any(law.contrast is not None for law, _ in parts):
-        least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
-    ordinary = all(_LEAST_SPREAD < _scale(law) < _MOST_SPREAD for law, _ in parts)
-    return ordinary and sum(count for _, count in parts) >= least
+    if not all(_LEAST_SPREAD < _scale(law) < _MOST_SPREAD for law, _ in parts):
+        return False
+    uses = sum(count for _, count in parts)
+    if not any(law.contrast is not None for law, _ in parts):
+        return uses >= _SERIES_FROM_OTHERS
+    if any(law.atoms for law, _ in parts):
+        return uses >= _SERIES_FROM_ATOMS
+    if uses >= _SERIES_FROM:
+        return True
+    spacing = _first_spacing(parts, _USUAL_DELTA, ACCURACY)
+    return _points(parts, spacing, _USUAL_DELTA) > _LONG_GRID
+
+
+def _law_errors(parts: Parts) -> float:
+    """About how far the sum's value is unknown, since the laws are known to so many digits: no grid is narrower."""
+    edges = np.array([-math.inf, 0.0, math.inf])
+    return sum(4 * count * float(law.contrasted(edges).excess_error.sum()) for law, count in parts)
 
 
 def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:

@@ -6,7 +6,7 @@ It holds nothing that was not released, so everything here is post-processing: s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -345,12 +345,19 @@ class Answer:
         order: Sequence[Order] = (),
         limit: int | None = None,
         offset: int = 0,
+        *,
+        hidden: Collection[str] = (),
     ) -> Answer:
-        """The rows that HAVING keeps, sorted, from OFFSET on, LIMIT of them: decided by the noisy numbers alone."""
+        """The rows that HAVING keeps, sorted, from OFFSET on, LIMIT of them: decided by the noisy numbers alone.
+
+        Hidden columns serve for that only.
+        """
         kept = self if having is None else self.take(where_true(having, self._cells()))
         if order or limit is not None or offset:
             kept = kept.take(limited(ordered(kept._cells(), order, len(kept)), limit, offset))
-        return kept
+        if not hidden:
+            return kept
+        return replace(kept, columns=tuple(c for c in kept.columns if c.name not in hidden))
 
     def _cells(self) -> dict[str, list[Cell]]:
         return {c.name: c.cells for c in self.columns}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tomllib
 import uuid
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +24,7 @@ from sordino.errors import InvalidInput
 if TYPE_CHECKING:
     from sordino.workloads.marginals import Marginals
 
-__all__ = ["columns_of", "marginals"]
+__all__ = ["columns_of", "marginals", "public_facts_of"]
 
 _ENDINGS = (".parquet", ".csv", ".json")
 
@@ -72,6 +74,17 @@ def marginals(
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")
     ] = None,
+    facts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A TOML file with what is public: totals, zeros, equal (sordino docs workloads).",
+        ),
+    ] = None,
+    rounded: Annotated[
+        bool,
+        typer.Option("--rounded", help="Whole numbers from zero on that add up; they are biased."),
+    ] = False,
     confidence: Annotated[
         str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")
     ] = "0.95",
@@ -116,6 +129,8 @@ def marginals(
     given = {"ranges": ranges, "where": where, "table": table, "max_rows": max_rows}
     given["sum"] = None if summed is None else term_of(summed)
     asked |= {name: value for name, value in given.items() if value is not None}
+    if facts is not None:
+        asked |= public_facts_of(facts)
     dataset = load(file)
     if output is not None and Path(output).suffix.lower() not in _ENDINGS:
         rule = f"tables are written to a file that ends in {', '.join(_ENDINGS)}"
@@ -123,11 +138,14 @@ def marginals(
             f"--output {output!r}", rule, "Write --output tables.parquet. Nothing was charged."
         )
     check_target(output, "--output", dataset)
-    if preview:
+    if preview or rounded:
         from sordino.workloads.plan import plan_workload
 
         check_sources(dataset)
         plan = plan_workload(dataset, meter_of(dataset, analyst), columns, **asked)
+        if rounded:
+            plan.example.rounded()  # refused here where there may be no such numbers
+    if preview:
         say(folded(f"{plan.explain()}\n  charged      nothing now", INDENT))
         return
     request = uuid.uuid4().hex if request_id is None else request_id
@@ -137,6 +155,8 @@ def marginals(
         )  # fmt: skip
     except KeyboardInterrupt:
         raise interrupted(dataset, request) from None
+    if rounded:
+        found = found.rounded()
     if output is not None:
         write_file(output, rendered(found, Path(output).suffix.lower()), "--output")
         say(str(found).split("\n\n")[0])
@@ -165,6 +185,43 @@ def columns_of(given: list[str]) -> dict[str, Any]:
             )
         found[name] = term_of(expression) if equals else col(name)
     return found
+
+
+def public_facts_of(path: str) -> dict[str, Any]:
+    """What a file says is public: totals by columns, combinations that cannot occur, columns that are equal."""
+    try:
+        read = tomllib.loads(Path(path).read_text("utf-8"), parse_float=Fraction)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        rule = f"it is not a TOML file that can be read ({error})"
+        raise InvalidInput(f"--facts {path!r}", rule, _FACTS) from None
+    unknown = set(read) - {"totals", "zeros", "equal"}
+    if unknown:
+        rule = "it holds totals, zeros and equal, and nothing else"
+        raise InvalidInput(f"{min(unknown)} in {path!r}", rule, _FACTS)
+    totals: dict[Any, Any] = {}
+    for one in _tables(read.get("totals", []), path):
+        names, lines = one.get("columns"), one.get("counts")
+        if (
+            set(one) != {"columns", "counts"}
+            or not isinstance(names, list)
+            or not isinstance(lines, list)
+            or not all(isinstance(line, list) and len(line) == len(names) + 1 for line in lines)
+        ):
+            rule = "totals have columns, and counts: a line for each combination, its values and then their number"
+            raise InvalidInput(f"totals in {path!r}", rule, _FACTS)
+        own = {line[0] if len(names) == 1 else tuple(line[:-1]): line[-1] for line in lines}
+        totals[names[0] if len(names) == 1 else tuple(names)] = own
+    found = {"facts": totals, "zeros": read.get("zeros", []), "equal": read.get("equal", [])}
+    return {name: value for name, value in found.items() if value}
+
+
+_FACTS = 'Write [[totals]] with columns = ["region"] and counts = [["North", 1200], ["South", 900]], for example.'
+
+
+def _tables(given: Any, path: str) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise InvalidInput(f"totals in {path!r}", "they are tables", _FACTS)
+    return given
 
 
 def term_of(expression: str) -> Any:

@@ -18,7 +18,11 @@ __all__ = ["Engine", "Exact", "Opener", "Run"]
 
 @dataclass(frozen=True, repr=False)
 class Exact:
-    """Exact sums, before noise, never shown: key columns as lists of cells, a row of Python integers for each group."""
+    """Exact sums, before noise, never shown: key columns as lists of cells, a row of Python integers for each group.
+
+    The rows come in any order, another one each time: an engine's threads decide. `release.exact_groups` puts them in
+    the order of their keys, so that the order tells nothing.
+    """
 
     keys: tuple[list[Any], ...]
     sums: npt.NDArray[np.object_]

@@ -162,7 +162,9 @@ def admitted(
         form = identity(name, columns[place].type, place)
         if form is None:
             rule = f"the source holds {_word(columns[place].type)}, and a person is named by whole numbers or by text"
-            raise InvalidDeclaration(key, rule, convertible(columns[place].type))
+            raise InvalidDeclaration(
+                key, rule, "Convert it in its source to one of them: CAST(x AS BIGINT) or the like."
+            )
         found.append(Admitted(offered, place, form.sql, form.cells))
     for name, column in table.columns.items():
         key = f"{where}.columns.{name}"

@@ -1,14 +1,15 @@
 """Sums of clipped gradients in whole numbers: what is proven in step.md, as code.
 
 Every unit (an example, or a person with up to k examples) adds an integer vector of norm at most `CLIP_STEPS`, which
-is a function of that unit and the model alone. Weights come by the cheaper of two ways: each unit's matrix is made and
-put on a lattice (`products.py`), or rows are put on lattices and multiplied for all units at once, exactly, in
-float64. Sums are kept in int64.
+is a function of that unit and the model alone. Weights come by the cheapest of three ways: each unit's matrix is made
+and put on a lattice (`products.py`); or rows are put on lattices and multiplied for all units at once, exactly, in
+float64, which is simplest where a unit has one row (`row_pairs.py`). Sums are kept in int64.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,16 +17,20 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.learn.gradient_noise import CLIP_STEPS
+from sordino.learn.lattice import norms_of, whole_multiples
 from sordino.learn.layers import (
     Call,
     Piece,
     PlainVector,
+    RowPair,
     Rows,
     TokenRows,
+    can_be_paired,
     pieces_of,
     trainable_layers,
 )
 from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out, kept_for_product
+from sordino.learn.row_pairs import RowPairs
 from sordino.learn.torch_extra import torch
 
 __all__ = ["ClippedSums", "Shapes", "captured_calls"]
@@ -44,10 +49,16 @@ _ROOM = {"cpu": 2**22, "cuda": 2**28}  # numbers that are made of units at a tim
 class Shapes:
     """What is public about the pieces of a gradient: which way they go, and how far rounding can move a unit."""
 
+    forms: tuple[Form, ...]
+    """What each piece is of, and its shape for one example."""
     products: tuple[bool, ...]
     """For each `Rows` in their order: whether units' matrices are made."""
     finenesses: tuple[float, ...]
     """For each other `Rows`: the root mean square that an input has on its lattice."""
+    pairs: tuple[tuple[float, float, float], ...]
+    """For each `RowPair`: the norm that an input has on its lattice at most, what rounding may add to it, and the
+    constant beside it.
+    """
     lost: float
     """E in step.md: how far rounding moves a unit's vector at most, in steps."""
 
@@ -57,7 +68,8 @@ class Shapes:
         rows = [piece for piece in pieces if isinstance(piece, Rows)]
         products = tuple(is_multiplied_out(piece, per_unit) for piece in rows)
         made = {id(piece) for piece, is_product in zip(rows, products, strict=True) if is_product}
-        finenesses, lost = [], dict[int, float]()
+        on_lattices = len(rows) - len(made) + sum(isinstance(piece, RowPair) for piece in pieces)
+        finenesses, pairs, lost = [], [], dict[int, float]()
         for piece in pieces:
             match piece:
                 case Rows() if id(piece) in made:
@@ -67,11 +79,17 @@ class Shapes:
                 case Rows():
                     source, out = _size(piece.into) * per_unit, _size(piece.out) * per_unit
                     spread = math.sqrt(piece.copies * source * out)
-                    share = math.sqrt(len(rows) - len(made)) * _SHARE
-                    fineness = min(CLIP_STEPS / (share * _ROUNDING * spread), _FINEST)
-                    fineness = max(1.0, min(fineness, _FLOAT32_EXACT / math.sqrt(source)))
-                    error = _ROUNDING * (fineness + 0.5) * spread
-                    finenesses.append(fineness)
+                    finenesses.append(_fineness(source, spread, on_lattices))
+                    error = _ROUNDING * (finenesses[-1] + 0.5) * spread
+                case RowPair():
+                    constant = 0.0 if piece.bias is None else 1.0
+                    source, out = _size(piece.into) + int(constant), _size(piece.out)
+                    fine, root = (
+                        _fineness(source, math.sqrt(source * out), on_lattices),
+                        math.sqrt(source),
+                    )
+                    pairs.append((fine * root, 0.5 * root, constant))
+                    error = _ROUNDING * (fine + 0.5) * math.sqrt(source * out)
                 case TokenRows():
                     error = _ROUNDING * math.sqrt(
                         _size(piece.tokens) * per_unit * _size(piece.out) * per_unit
@@ -84,7 +102,27 @@ class Shapes:
             rule = "rounding to the lattice could take more than a quarter of the clipping norm"
             hint = "Use shorter sequences, smaller images or fewer examples per person."
             raise InvalidInput("layers of this size", rule, hint)
-        return Shapes(products, tuple(finenesses), total)
+        return Shapes(tuple(map(_form, pieces)), products, tuple(finenesses), tuple(pairs), total)
+
+
+Form = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+def _form(piece: Piece) -> Form:
+    match piece:
+        case Rows() | RowPair():
+            into, out = piece.into, piece.out
+        case TokenRows():
+            into, out = piece.tokens, piece.out
+        case PlainVector():
+            into = out = piece.vectors
+    return id(piece.parameter), tuple(into.shape[1:]), tuple(out.shape[1:])
+
+
+def _fineness(source: int, spread: float, on_lattices: int) -> float:
+    share = math.sqrt(on_lattices) * _SHARE
+    fineness = min(CLIP_STEPS / (share * _ROUNDING * spread), _FINEST)
+    return max(1.0, min(fineness, _FLOAT32_EXACT / math.sqrt(source)))
 
 
 def _size(tensor: Any) -> int:
@@ -163,14 +201,17 @@ class _Measured:
     tokens: list[TokenRows]
     plain: list[PlainVector]
     products: list[Product]
+    pairs: RowPairs | None
     norms: Any  # of the gradients, rounded up
     scales: Any  # the steps of the inputs' lattices, for `rows`
-    sizes_into: Any  # of the inputs on their lattices, rounded up; not of products
-    sizes_out: Any  # of the output gradients; not of products
+    sizes_into: Any  # of the inputs on their lattices, rounded up; for `rows` and `tokens`
+    sizes_out: Any  # of the output gradients; likewise
 
     @property
     def pieces(self) -> list[Piece]:
-        return [*self.rows, *self.tokens, *self.plain, *(made.piece for made in self.products)]
+        pairs = [] if self.pairs is None else self.pairs.pieces
+        made = [product.piece for product in self.products]
+        return [*self.rows, *self.tokens, *self.plain, *made, *pairs]
 
 
 class ClippedSums:
@@ -193,6 +234,7 @@ class ClippedSums:
         }
         self.step = clip / CLIP_STEPS
         self.shapes: Shapes | None = None
+        self._paired: set[int] = set()
         self._constants: dict[str, Any] = {}
         sizes = [parameter.numel() for parameter in self.parameters.values()]
         self.flat = torch.zeros(
@@ -212,8 +254,15 @@ class ClippedSums:
 
     def learn_shapes(self, calls: list[Call]) -> None:
         """Fix what is public, from a batch of made-up examples."""
-        pieces = [piece for call in calls for piece in pieces_of(call, set(self.parameters))]
-        missing = set(self.parameters) - {id(piece.parameter) for piece in pieces}
+        trained, times = set(self.parameters), Counter(id(call.layer) for call in calls)
+        self._paired = {
+            id(call.layer)
+            for call in calls
+            if self.per_unit == 1 and times[id(call.layer)] == 1 and can_be_paired(call, trained)
+        }
+        pieces = [piece for call in calls for piece in self._pieces_of(call)]
+        missing = trained - {id(piece.parameter) for piece in pieces}
+        missing -= {id(piece.bias) for piece in pieces if isinstance(piece, RowPair)}
         if missing:
             name = self.names[min(missing, key=lambda key: self.names[key])]
             rule = "the loss does not depend on it"
@@ -224,18 +273,22 @@ class ClippedSums:
             )
         self.shapes = Shapes.of(pieces, self.per_unit)
 
+    def _pieces_of(self, call: Call) -> list[Piece]:
+        return pieces_of(call, set(self.parameters), paired=id(call.layer) in self._paired)
+
     def add(self, loss: Callable[[Any], Any]) -> Any:
         """Add one physical batch of units * per_unit examples; `loss` runs the model and gives one loss for each
         example.
 
         Returns the losses, which are secret. Privacy: step.md, Theorem 1.
         """
-        trained, pieces = set(self.parameters), list[Piece]()
-
-        ways = iter(self.shapes.products if self.shapes else ())
+        if self.shapes is None:
+            raise RuntimeError("shapes are learned first")
+        pieces, forms, ways = list[Piece](), list[Form](), iter(self.shapes.products)
 
         def keep(call: Call) -> None:
-            for piece in pieces_of(call, trained):
+            for piece in self._pieces_of(call):
+                forms.append(_form(piece))
                 kept = isinstance(piece, Rows) and next(ways, False)
                 pieces.append(
                     kept_for_product(piece, self.per_unit)
@@ -244,6 +297,8 @@ class ClippedSums:
                 )
 
         losses = _passes(self.model, self.layers, self.parameters, loss, keep)
+        if tuple(forms) != self.shapes.forms:  # bounds on rounding would be of other shapes
+            raise RuntimeError("the model calls other layers than on the made-up examples")
         with torch.no_grad():
             for some in self._parts(pieces):
                 measured = self._measure(some)
@@ -264,10 +319,10 @@ class ClippedSums:
     def _numbers_made(self, pieces: list[Piece]) -> int:
         """How many numbers are held at a time for each unit."""
         rows = [piece for piece in pieces if isinstance(piece, Rows)]
-        if self.shapes is None or len(rows) != len(self.shapes.products):
-            raise RuntimeError("the model calls other layers than on the made-up examples")
-        kept, passing = 0, 0
-        for piece, is_product in zip(rows, self.shapes.products, strict=True):
+        pairs = [piece for piece in pieces if isinstance(piece, RowPair)]
+        products = () if self.shapes is None else self.shapes.products
+        kept, passing = 0, max((2 * sum(piece.parameter.shape) for piece in pairs), default=0)
+        for piece, is_product in zip(rows, products, strict=True):
             if is_product:
                 kept += Product.numbers(piece)
             else:
@@ -288,14 +343,13 @@ class ClippedSums:
         """How much of each unit's gradient counts, and which units count at all: those whose numbers are all finite."""
         if self.shapes is None:
             raise RuntimeError("shapes are learned first")
-        keys = {key: place for place, key in enumerate(self.parameters)}
-        places = self._constant(
-            "places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces]
-        )
-        norms = torch.zeros(
-            len(keys), found.norms.shape[1], dtype=torch.float64, device=found.norms.device
-        )
-        norm = norms.index_add_(0, places, found.norms).square().sum(0).sqrt()
+        norms = found.norms
+        keys = [id(piece.parameter) for piece in found.pieces]
+        if len(set(keys)) < len(keys):
+            first = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+            places = self._constant("places", norms.device, [first[key] for key in keys])
+            norms = norms.new_zeros(len(first), norms.shape[1]).index_add_(0, places, norms)
+        norm = norms.square().sum(0).sqrt()
         room = (CLIP_STEPS - self.shapes.lost) * self.step * (1 - 2.0**-20)
         weight = room / norm.clamp(min=room)
         if len(found.sizes_into):
@@ -333,8 +387,9 @@ class ClippedSums:
         tokens = [piece for piece in pieces if isinstance(piece, TokenRows)]
         plain = [piece for piece in pieces if isinstance(piece, PlainVector)]
         every = [piece for piece in pieces if isinstance(piece, Rows)]
-        if self.shapes is None or len(every) != len(self.shapes.products):
-            raise RuntimeError("the model calls other layers than on the made-up examples")
+        paired = [piece for piece in pieces if isinstance(piece, RowPair)]
+        if self.shapes is None:
+            raise RuntimeError("shapes are learned first")
         device = pieces[0].parameter.device
         products = [
             Product(piece, self._by_unit)
@@ -343,25 +398,27 @@ class ClippedSums:
         ]
         rows = [piece for piece, made in zip(every, self.shapes.products, strict=True) if not made]
         outs = [piece.out for piece in rows] + [piece.out for piece in tokens]
-        sizes_out = [self._norm_of(out) for out in outs] + self._plain_norms(plain)
+        sizes_out = [self._norm_of(out) for out in outs]
         scales, sizes_into, norms = self._measure_rows(rows, sizes_out)
-        for piece, size in zip(tokens, sizes_out[len(rows) :], strict=False):
+        for piece, size in zip(tokens, sizes_out[len(rows) :], strict=True):
             norms.append(self._token_norms(piece, size))
             sizes_into.append(torch.full_like(size, math.sqrt(_size(piece.tokens) * self.per_unit)))
-        if plain:
-            sizes = torch.stack(sizes_out[len(outs) :])
-            norms += (sizes * (1 + 2.0**-30)).unbind()
-            sizes_into += torch.zeros_like(sizes).unbind()
+        norms += self._plain_norms(plain)
         units = (
             len(pieces[0].vectors if isinstance(pieces[0], PlainVector) else pieces[0].out)
             // self.per_unit
         )
         norms += [made.norms(units) for made in products]
+        pairs = None
+        if paired:
+            limits = self._constant("pairs", device, list(zip(*self.shapes.pairs, strict=True)))
+            pairs = RowPairs(paired, limits)
+            norms += pairs.norms.unbind()
         empty = torch.zeros(0, units, dtype=torch.float64, device=device)
         lines = (
             torch.stack(some) if some else empty for some in (norms, scales, sizes_into, sizes_out)
         )
-        return _Measured(rows, tokens, plain, products, *lines)
+        return _Measured(rows, tokens, plain, products, pairs, *lines)
 
     def _measure_rows(self, rows: list[Rows], sizes_out: list[Any]) -> tuple[list[Any], ...]:
         """For each piece: the step of its input's lattice, the input's norm there, and that of the gradient."""
@@ -391,7 +448,7 @@ class ClippedSums:
             together = torch.cat([plain[place].vectors for place in places])
             sizes = self._summed(together).norm(dim=1).reshape(len(places), -1)
             for place, line in zip(places, sizes.unbind(), strict=True):
-                found[place] = line
+                found[place] = line * (1 + 2.0**-30)
         return found
 
     def _summed(self, vectors: Any) -> Any:
@@ -413,8 +470,6 @@ class ClippedSums:
 
     def _row_norms(self, piece: Rows, scale: Any, size: Any) -> Any:
         """The norm of each unit's sum of outer products, of inputs on their lattice; rounded up."""
-        if piece.length * self.per_unit * piece.groups == 1:
-            return size * (1 + 2.0**-30)
         into = self._into_rows(piece, 1 / scale)
         out = self._by_unit(piece.out_rows(piece.out)).double()
         squared = (into @ into.transpose(2, 3)).mul_(out @ out.transpose(2, 3)).sum((1, 2, 3))
@@ -427,7 +482,7 @@ class ClippedSums:
         """Each unit's numbers times its factor, rounded to whole ones; zero where the factor is."""
         if self.per_unit > 1:
             factor = factor.repeat_interleave(self.per_unit)
-        return whole_multiples(tensor, factor, torch.float64)
+        return whole_multiples(tensor, factor)
 
     def _sum(self, found: _Measured, weights: Any, good: Any) -> None:
         """Add what each unit's gradient is on the lattice."""
@@ -448,7 +503,7 @@ class ClippedSums:
             ).long()
         if found.plain:
             every = self._summed(torch.cat([piece.vectors for piece in found.plain], 1))
-            whole = whole_multiples(every, factor, torch.float64).sum(0).long()
+            whole = whole_multiples(every, factor).sum(0).long()
             parts = whole.split([piece.vectors.shape[1] for piece in found.plain])
             for vector, part in zip(found.plain, parts, strict=True):
                 self.sums[id(vector.parameter)] += part.reshape(vector.parameter.shape)
@@ -456,6 +511,10 @@ class ClippedSums:
         finer = factor / coarse
         for made in found.products:
             made.add(self.sums[id(made.piece.parameter)], finer, coarse)
+        if found.pairs is not None:
+            on_cpu = self.flat.device.type == "cpu"  # asking a GPU would make it wait
+            none_dropped = on_cpu and bool(good.all())
+            found.pairs.add(self.sums, factor, good, none_dropped=none_dropped)
 
 
 def _of(piece: Piece, examples: slice) -> Piece:
@@ -464,31 +523,9 @@ def _of(piece: Piece, examples: slice) -> Piece:
         case Rows():
             scales = None if piece.scales is None else piece.scales[examples]
             return replace(piece, into=piece.into[examples], out=piece.out[examples], scales=scales)
+        case RowPair():
+            return replace(piece, into=piece.into[examples], out=piece.out[examples])
         case TokenRows():
             return replace(piece, tokens=piece.tokens[examples], out=piece.out[examples])
         case PlainVector():
             return replace(piece, vectors=piece.vectors[examples])
-
-
-def norms_of(tensor: Any) -> Any:
-    """The norm of each line, in float64."""
-    if tensor.device.type == "cuda":
-        from sordino.learn.gpu_products import line_norms_on_gpu
-
-        return line_norms_on_gpu(tensor)
-    return torch.linalg.vector_norm(tensor, dim=1, dtype=torch.float64)
-
-
-def whole_multiples(numbers: Any, factor: Any, dtype: Any) -> Any:
-    """round(numbers * factor) in float64, as `dtype`; zero where a unit's factor is zero, whatever its numbers are."""
-    if numbers.device.type == "cuda":
-        from sordino.learn.gpu_lattice import whole_multiples_on_gpu
-
-        return whole_multiples_on_gpu(numbers, factor, dtype)
-    shape = (-1, *[1] * (numbers.dim() - 1))
-    lines = factor.reshape(shape)
-    rounded = (numbers.double() * lines).round_()
-    dropped = lines == 0
-    if bool(dropped.any()):
-        rounded.masked_fill_(dropped, 0.0)
-    return rounded.to(dtype)

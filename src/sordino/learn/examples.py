@@ -84,15 +84,18 @@ class Examples:
         table[: len(places)] = self.members[places]
         flat = table.reshape(-1)
         used = torch.as_tensor(flat >= 0)
-        empty = ~used
         if isinstance(self.source, tuple):
             index = torch.as_tensor(np.maximum(flat, 0))
-            x, y = (part[index] for part in self.source)
+            x, y = (part.index_select(0, index.to(part.device)) for part in self.source)
+            if self.per_unit == 1:  # what is not used comes last
+                empty: Any = slice(len(places), None)
+            else:
+                empty = ~used
+            x[empty], y[empty] = 0, 0
         else:
             x, y = (torch.zeros((len(flat), *form.shape), dtype=form.dtype) for form in self.forms)
             for slot in np.flatnonzero(flat >= 0):
                 x[slot], y[slot] = self._formed(int(flat[slot]))
-        x[empty], y[empty] = 0, 0
         return x.to(device), y.to(device), used.to(device)
 
     def _formed(self, place: int) -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
 """Which layers can be trained, and what one example's gradient is made of in each.
 
-A gradient is a sum of outer products of rows (`Rows`: weights of Linear, Conv and Embedding) or a plain vector
-(`PlainVector`: biases and the weights of norms). Both are functions of one example's activations and output gradients
-only.
+A gradient is a sum of outer products of rows (`Rows`: weights of Linear and Conv; `TokenRows`: of Embedding), one such
+product (`RowPair`: weight and bias of Linear on flat inputs) or a plain vector (`PlainVector`: other biases and the
+weights of norms). All are functions of one example's activations and output gradients only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ __all__ = [
     "Patches",
     "Piece",
     "PlainVector",
+    "RowPair",
     "Rows",
     "TokenRows",
+    "can_be_paired",
     "pieces_of",
     "trainable_layers",
 ]
@@ -105,6 +107,16 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class RowPair:
+    """The gradient of `parameter` for one example is out (outer) into, and that of `bias`, if there is one, is out."""
+
+    parameter: Any
+    bias: Any
+    into: Any
+    out: Any
+
+
+@dataclass(frozen=True, eq=False)
 class TokenRows:
     """The gradient of an embedding: out[t] is added to the row of token t. `out` is (examples, T, d)."""
 
@@ -121,7 +133,7 @@ class PlainVector:
     vectors: Any
 
 
-Piece = Rows | TokenRows | PlainVector
+Piece = Rows | RowPair | TokenRows | PlainVector
 
 
 def trainable_layers(model: Any) -> dict[str, Any]:
@@ -197,10 +209,19 @@ def _expect_trainable(name: str, layer: Any) -> None:
         raise InvalidInput(shown, rule, "Leave them out.")
 
 
-def pieces_of(call: Call, trained: set[int]) -> list[Piece]:
+def can_be_paired(call: Call, trained: set[int]) -> bool:
+    """Whether weight and bias of this layer have one outer product for each example."""
+    layer = call.layer
+    return type(layer) is torch.nn.Linear and call.into.dim() == 2 and id(layer.weight) in trained
+
+
+def pieces_of(call: Call, trained: set[int], *, paired: bool = False) -> list[Piece]:
     """What the gradients of one call's parameters are made of, of those whose id is among `trained`."""
     layer, nn = call.layer, torch.nn
     kind = type(layer)
+    if paired:
+        bias = layer.bias if layer.bias is not None and id(layer.bias) in trained else None
+        return [RowPair(layer.weight, bias, call.into, call.out_gradient)]
     if kind is nn.Linear:
         found = _linear(call)
     elif kind in (nn.Conv1d, nn.Conv2d):

@@ -375,9 +375,13 @@ class Trainer:
         noisy = self._group.released(self._sums.flat, lambda sums: self._release(sums, step))
         self._sums.set_gradients(noisy, self._sums.step / self.expected)
         self.optimizer.step()
-        if not all(
-            bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()
-        ):
+        ends = [
+            end.double()
+            for some in self._sums.parameters.values()
+            if some.numel()
+            for end in torch.aminmax(some.detach())
+        ]
+        if not bool(torch.isfinite(torch.stack(ends)).all()):
             rule = "the model's numbers are no longer finite"
             raise InvalidInput(
                 "this learning rate",

@@ -107,10 +107,8 @@ class Asked:
 def ask(query: tree.Query, declared: dataset.Dataset) -> Asked:
     """The rows of a question; refuses what is not declared, and what would mix persons."""
     binder = _Binder(declared.tables)
-    relation, first = binder.source(query.source), _first(query.source)
-    conditions = [] if query.where is None else conjuncts(query.where)
-    relation = binder.conditions(relation, first, conditions)
-    return Asked(early(relation), Names(relation, first))
+    names = binder.rows(query.source, query.where)
+    return Asked(early(names.relation), names)
 
 
 def public_scan(table: dataset.Table) -> Scan:
@@ -121,10 +119,13 @@ def public_scan(table: dataset.Table) -> Scan:
     return replace(scan, fields=tuple(replace(field, raw=None) for field in scan.fields))
 
 
-def _first(source: tree.Source) -> str:
+def _chain(source: tree.Source) -> tuple[tree.Table | tree.Subquery, list[tree.Join]]:
+    """The first table of FROM, and the joins with the others."""
+    joins = []
     while isinstance(source, tree.Join):
+        joins.append(source)
         source = source.left
-    return source.name
+    return source, joins[::-1]
 
 
 class _Binder:
@@ -139,8 +140,17 @@ class _Binder:
         self._count += 1
         return f"c{self._count - 1}"
 
-    def source(self, source: tree.Source) -> Relation:
-        """The relation of a FROM clause."""
+    def rows(self, source: tree.Source, where: tree.Expression | None) -> Names:
+        """The rows of a FROM clause that satisfy a condition, by name."""
+        conditions = [] if where is None else conjuncts(where)
+        first, joins = _chain(source)
+        ours = Names(self.source(first), first.name)
+        others = [(join, Names(self.source(join.right), join.right.name)) for join in joins]
+        names = replace(ours, relation=joined(ours, others, conditions, self._tables))
+        return replace(names, relation=self.conditions(names, conditions))
+
+    def source(self, source: tree.Table | tree.Subquery) -> Relation:
+        """The relation of one table of a FROM clause."""
         match source:
             case tree.Table(name):
                 return self._table(self._tables[find("table", name, self._tables, "")], source.name)
@@ -151,11 +161,6 @@ class _Binder:
                     inner = self._rows(rows)
                 fields = tuple(replace(field, table=name, hidden=False) for field in inner.fields)
                 return Derive(inner, fields, {})
-            case tree.Join():
-                ours = Names(self.source(source.left), _first(source))
-                return joined(
-                    source, ours, Names(self.source(source.right), source.right.name), self._tables
-                )
             case _:
                 assert_never(source)
 
@@ -208,10 +213,9 @@ class _Binder:
         keys = tuple((_key(scan, own), _key(parent, theirs)) for own, theirs in table.via.keys)
         return Join(scan, parent, scan.fields, "inner", keys=keys, owner="right", via=True)
 
-    def conditions(
-        self, relation: Relation, first: str, conditions: Sequence[tree.Expression]
-    ) -> Relation:
+    def conditions(self, names: Names, conditions: Sequence[tree.Expression]) -> Relation:
         """The rows that satisfy all conditions."""
+        relation, first = names.relation, names.first
         marks: dict[tree.Expression, Typed] = {}
         for member in outermost(conditions, lambda part: isinstance(part, tree.Member)):
             if isinstance(member, tree.Member):
@@ -231,16 +235,15 @@ class _Binder:
 
     def _rows(self, rows: tree.Rows) -> Relation:
         """The relation of a SELECT of rows."""
-        first = _first(rows.source)
-        conditions = [] if rows.where is None else conjuncts(rows.where)
-        relation = self.conditions(self.source(rows.source), first, conditions)
+        names = self.rows(rows.source, rows.where)
+        relation = names.relation
         aggregates = outermost(
             (item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate)
         )
         if rows.keys is not None or rows.having is not None or aggregates:
-            relation = per_person(Names(relation, first), rows, self._fresh)
+            relation = per_person(names, rows, self._fresh)
         elif rows.items or not rows.every:
-            relation = derived(Names(relation, first), rows, self._fresh)
+            relation = derived(names, rows, self._fresh)
         return distinct(relation, self._fresh) if rows.distinct else relation
 
 

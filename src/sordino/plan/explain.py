@@ -386,6 +386,11 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     notes += [f"Not read: {line}." for line in _unread(plan)]
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
+    if hidden := [name for name in plan.query.hidden if name in plan.errors()]:
+        names = ", ".join(hidden)
+        notes.append(
+            f"Released for HAVING or ORDER BY, not shown: {names}. In SELECT it costs no more."
+        )
     if plan.cost.nonnegative:
         notes.append("Negative numbers were raised to zero.")
     return tuple(notes)

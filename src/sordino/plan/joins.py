@@ -17,17 +17,124 @@ from sordino.plan.relations import PERSON, Field, Join, Lookup, Relation, Scan, 
 from sordino.query import dataset, tree
 from sordino.query.meaning.expressions import condition
 from sordino.query.meaning.functions import FUNCTIONS
+from sordino.query.tree import Call, Column, Expression
 from sordino.query.types import Number, Text, Truth
 
 __all__ = ["expect_same_persons", "joined", "marked"]
 
-Pairs: TypeAlias = Sequence[tuple[tree.Column, tree.Column]]
+Pair: TypeAlias = tuple[Column, Column]
+Pairs: TypeAlias = Sequence[Pair]
 Tables: TypeAlias = Mapping[str, dataset.Table]
 Key: TypeAlias = tuple[tuple[tuple[Field, Field], ...], Literal["left", "right"]]
 """Pairs of fields by which rows of one side name rows of the other, and the side whose key it is."""
 
 
-def joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Relation:
+def joined(
+    first: Names,
+    others: Sequence[tuple[tree.Join, Names]],
+    conditions: list[Expression],
+    tables: Tables,
+) -> Relation:
+    """The relation of a chain of joins. What only stands beside others (FROM a, b) is joined as soon as equalities of
+    WHERE hold it together with those before; these are taken out of the conditions.
+    """
+    relation, rest = first.relation, list(others)
+    sides = [first, *(names for _, names in others)]
+    while rest:
+        ours, before = replace(first, relation=relation), {id(names) for _, names in rest}
+        known = [side for side in sides if id(side) not in before]
+        join, theirs = rest[0]
+        held: dict[int, Pair] = {}
+        for join, theirs in rest:
+            if join.on:
+                break
+            equal = _equalities(theirs, known, sides, conditions)
+            if held := _holding(ours, theirs, equal, tables):
+                break
+        if not held and not (join.on and theirs is rest[0][1]):
+            raise _apart(ours, rest[0][1])
+        if held:
+            join = replace(join, on=tuple(held.values()))
+            conditions[:] = [one for i, one in enumerate(conditions) if i not in held]
+        relation = _joined(join, ours, theirs, tables)
+        rest = [one for one in rest if one[1] is not theirs]
+    places = {side.first: place for place, side in enumerate(sides)}
+    if isinstance(relation, Join | Lookup):  # in the order of FROM, for SELECT *
+        in_order = sorted(relation.fields, key=lambda field: places.get(field.table, 0))
+        relation = replace(relation, fields=tuple(in_order))
+    return relation
+
+
+def _equalities(
+    theirs: Names, known: Sequence[Names], sides: Sequence[Names], conditions: Sequence[Expression]
+) -> dict[int, Pair]:
+    """The conditions, by place, that a column of a table and one of those that are joined are equal."""
+    found: dict[int, Pair] = {}
+    for i, one in enumerate(conditions):
+        if isinstance(one, Call) and one.function == "=":
+            left, right = one.arguments
+            for a, b in ((left, right), (right, left)):
+                if isinstance(a, Column) and isinstance(b, Column):
+                    other = _side(a, sides)
+                    if _side(b, sides) is theirs and any(other is side for side in known):
+                        found[i] = a, b
+    return found
+
+
+def _holding(ours: Names, theirs: Names, equal: dict[int, Pair], tables: Tables) -> dict[int, Pair]:
+    """Those equalities that hold two tables together: of the person, of a declared key, or of the whole key of a public
+    table. None if they do not.
+    """
+    if ours.relation.whose.public or theirs.relation.whose.public:
+        side = 1 if theirs.relation.whose.public else 0
+        public = (ours, theirs)[side].relation
+        if not isinstance(public, Scan):
+            return equal
+        found: dict[str, int] = {}
+        for i, pair in equal.items():
+            found.setdefault(pair[side].name.casefold(), i)
+        keys = [name.casefold() for name in public.table.key]
+        return {found[name]: equal[found[name]] for name in keys} if {*keys} <= {*found} else {}
+    people = {i: (a, b) for i, (a, b) in equal.items() if ours.is_person(a) and theirs.is_person(b)}
+    if people:
+        return people
+    rows = {i: (a, b) for i, (a, b) in equal.items() if ours.identities(a) and theirs.identities(b)}
+    return rows if _keyed(_identified(ours, theirs, list(rows.values())), tables) else {}
+
+
+def _side(column: Column, sides: Sequence[Names]) -> Names | None:
+    """The only one of some tables that a column can be of."""
+    found = [side for side in (sides[:1] if column.first else sides) if _is_there(side, column)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_there(names: Names, column: Column) -> bool:
+    try:
+        return bool(names.of(column))
+    except InvalidInput:
+        return False
+
+
+def _apart(ours: Names, theirs: Names) -> InvalidInput:
+    """The refusal of tables that nothing holds together."""
+    left, right, name = ours.relation.whose, theirs.relation.whose, theirs.first
+    if not left.public and not right.public:
+        expect_same_persons(left, right)
+        hint = f"Write WHERE {ours.first}.{left.who} = {name}.{right.who}"
+    else:
+        public, of = (theirs, ours) if right.public else (ours, theirs)
+        table = public.relation.table if isinstance(public.relation, Scan) else None
+        key = (table.key if table else ()) or ("key",)
+        same = (f"{of.first}.{one} = {public.first}.{one}" for one in key)
+        hint = f"Write WHERE {' AND '.join(same)}, with the columns that hold the key"
+    rule = (
+        "tables beside each other are held together by equalities in WHERE: "
+        "of the person, of a declared key, or of the whole key of a public table"
+    )
+    return InvalidInput(f"FROM {ours.first}, {name}", rule, f"{hint}, or JOIN {name} ON the same.")
+
+
+def _joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Relation:
     """The relation of a join of two others."""
     left, right = ours.relation, theirs.relation
     if right.fields and any(field.table == join.right.name for field in left.fields):
@@ -46,6 +153,15 @@ def joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Relat
         )
     expect_same_persons(left.whose, right.whose)
     return _same_persons(join, ours, theirs, pairs, tables)
+
+
+def _identified(ours: Names, theirs: Names, pairs: Pairs) -> list[tuple[Field, Field]]:
+    return [
+        (one, other)
+        for pair in pairs
+        for one in ours.identities(pair[0])
+        for other in theirs.identities(pair[1])
+    ]
 
 
 def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relation:
@@ -107,13 +223,7 @@ def _same_persons(
 ) -> Relation:
     left, right = ours.relation, theirs.relation
     on_person = any(ours.is_person(one) and theirs.is_person(other) for one, other in pairs)
-    named = [
-        (one, other)
-        for pair in pairs
-        for one in ours.identities(pair[0])
-        for other in theirs.identities(pair[1])
-    ]
-    keyed = None if on_person else _keyed(named, tables)
+    keyed = None if on_person else _keyed(_identified(ours, theirs, pairs), tables)
     if not on_person and keyed is None:
         one, other = left.whose.who, right.whose.who
         how = (
@@ -172,9 +282,7 @@ def _keyed(named: Sequence[tuple[Field, Field]], tables: Tables) -> Key | None:
     return None
 
 
-def marked(
-    relation: Names, column: tree.Column, among: Relation, alias: str, tables: Tables
-) -> Join:
+def marked(relation: Names, column: Column, among: Relation, alias: str, tables: Tables) -> Join:
     """The rows with a mark, the last field: whether the person, or the row, that a column names is among others."""
     ours, theirs = (
         relation.identities(column),
@@ -199,22 +307,13 @@ def marked(
     return Join(rows, among, (*rows.fields, mark), "mark", keys=keyed[0] if keyed else ())
 
 
-def _sides(
-    ours: Names, theirs: Names, pair: tuple[tree.Column, tree.Column]
-) -> tuple[tree.Column, tree.Column]:
+def _sides(ours: Names, theirs: Names, pair: Pair) -> Pair:
     """The two columns of an equality, that of the left side first, whichever way it was written."""
-
-    def there(names: Names, one: tree.Column) -> bool:
-        try:
-            return bool(names.of(one))
-        except InvalidInput:
-            return False
-
     one, other = pair
     if (
-        there(ours, other)
-        and there(theirs, one)
-        and not (there(ours, one) and there(theirs, other))
+        _is_there(ours, other)
+        and _is_there(theirs, one)
+        and not (_is_there(ours, one) and _is_there(theirs, other))
     ):
         one, other = other, one
     ours.of(one), theirs.of(other)

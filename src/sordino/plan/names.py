@@ -199,7 +199,7 @@ def conjuncts(expression: tree.Expression) -> list[tree.Expression]:
     """The conditions that must all hold."""
     match expression:
         case tree.Call("and", parts):
-            return list(parts)
+            return [one for part in parts for one in conjuncts(part)]
         case _:
             return [expression]
 

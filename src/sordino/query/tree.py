@@ -112,10 +112,13 @@ def aggregates_in(value: Expression) -> tuple[Aggregate, ...]:
 class Output:
     """One column of the answer, or of derived rows: a key of the grouping,
     an expression or an aggregate, under a name.
+
+    A `hidden` one is released like the others, for HAVING or ORDER BY, and not shown.
     """
 
     name: str
     value: Expression
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,8 @@ class Subquery:
 class Join:
     """Rows side by side where the columns of `on` are equal and the condition holds, if there is one.
 
-    A `left` join keeps rows that find nothing, with NULLs; an `inner` join drops them.
+    A `left` join keeps rows that find nothing, with NULLs; an `inner` join drops them. Without `on` the tables only
+    stand beside each other (FROM a, b), and equalities of WHERE hold them together.
     """
 
     left: Source
@@ -206,3 +210,8 @@ class Query:
     limit: int | None = None
     offset: int = 0
     sets: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The outputs that are released for HAVING or ORDER BY, and not shown."""
+        return tuple(output.name for output in self.outputs if output.hidden)

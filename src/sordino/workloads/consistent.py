@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sordino.workloads.allocation import ColumnSet, below
 from sordino.workloads.contrasts import Contrasts
 
-__all__ = ["agreeing", "estimates", "residual", "sums_of", "without_negatives"]
+__all__ = ["agreeing", "estimates", "residual", "sums_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
@@ -89,23 +89,6 @@ def sums_of(table: ColumnSet, cells: Ints) -> dict[ColumnSet, Ints]:
         part: np.asarray(cells.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
         for part in below([table])
     }
-
-
-def without_negatives(cells: Ints, bits: int) -> Ints:
-    """The nearest table of whole, nonnegative counts with the same total, rounded to a whole number of rows."""
-    rows = np.ldexp(np.asarray(cells, np.float64), -bits)
-    total = max(0, round(float(rows.sum())))
-    flat = rows.ravel() - (rows.sum() - total) / rows.size
-    falling = np.sort(flat)[::-1]
-    over = (np.cumsum(falling) - total) / np.arange(1, flat.size + 1)
-    kept = int(np.flatnonzero(falling > over)[-1]) if total else 0
-    moved = np.maximum(flat - over[kept], 0.0) if total else np.zeros_like(flat)
-    whole = np.floor(moved + 2.0**-30).astype(np.int64)
-    missing = total - int(whole.sum())
-    order = np.argsort(-(moved - whole), kind="stable")
-    if missing > 0:
-        whole[order[:missing]] += 1
-    return np.asarray(whole.reshape(rows.shape))
 
 
 def _wide(numbers: Floats) -> Ints:

@@ -127,7 +127,9 @@ class GroupingSetsPlan:
         answer = Answer(
             tuple(columns), self.promise, receipt, float(self.cost.confidence), self.notes
         )
-        return answer.arranged(query.having, query.order, query.limit, query.offset)
+        return answer.arranged(
+            query.having, query.order, query.limit, query.offset, hidden=query.hidden
+        )
 
 
 def plan_grouping_sets(

@@ -28,8 +28,9 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
-from sordino.workloads.consistent import without_negatives
 from sordino.workloads.contrasts import Contrasts, Kind, flat, tree
+from sordino.workloads.equal_columns import SameAs, measured, product_weights, spread_out
+from sordino.workloads.whole_numbers import whole_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,11 +47,14 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class PublicColumn:
-    """A column of the answer: its name, all its values, and what was asked of it."""
+    """A column of the answer: its name, all its values, what was asked of it,
+    and the column before it that is equal to it.
+    """
 
     name: str
     values: tuple[Value, ...]
     kind: Kind = "cells"
+    same: SameAs | None = None
 
     @property
     def contrasts(self) -> Contrasts:
@@ -62,10 +66,11 @@ class PublicColumn:
 class Marginals:
     """Tables over some columns, all from one charge; `marginals["age", "sex"]` is one of them.
 
-    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `unit` is how many
-    parts of a row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the
-    noise, and `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names
-    the values that cells are sums of, in units of `step`; without it they count rows.
+    `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `counts` and
+    `precision` are of measured columns, that is of the first one where several are equal. `unit` is how many parts of a
+    row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the noise, and
+    `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names the values
+    that cells are sums of, in units of `step`; without it they count rows.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -98,6 +103,11 @@ class Marginals:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def same(self) -> tuple[SameAs | None, ...]:
+        """The equal column before each column, if there is one."""
+        return tuple(column.same for column in self.columns)
+
     def __getitem__(self, names: str | Sequence[str]) -> MarginalTable:
         wanted = (names,) if isinstance(names, str) else tuple(names)
         return self.at(self._places(wanted))
@@ -115,7 +125,8 @@ class Marginals:
     def at(self, places: ColumnSet) -> MarginalTable:
         """The table of the columns at some places, ascending."""
         if places not in self._made:
-            within = [table for table in self.counts if set(places) <= set(table)]
+            own = measured(places, self.same)
+            within = [table for table in self.counts if set(own) <= set(table)]
             if not within:
                 names = ", ".join(self.columns[i].name for i in places)
                 hint = (
@@ -126,10 +137,12 @@ class Marginals:
                     f"the table of {names}", "it lies within no table of this answer", hint
                 )
             best = min(within, key=lambda table: self.counts[table].size)
-            axes = tuple(k for k, i in enumerate(best) if i not in places)
-            self._made[places] = MarginalTable(
-                self, places, self.counts[best].sum(axis=axes) if axes else self.counts[best]
-            )
+            axes = tuple(k for k, i in enumerate(best) if i not in own)
+            cells = np.asarray(self.counts[best].sum(axis=axes) if axes else self.counts[best])
+            if own != places:
+                shape = [len(self.columns[i].values) for i in places]
+                cells = spread_out(cells, places, shape, self.same)
+            self._made[places] = MarginalTable(self, places, cells)
         return self._made[places]
 
     def _words(self, table: ColumnSet) -> str:
@@ -149,7 +162,8 @@ class Marginals:
     def rounded(self) -> Marginals:
         """Nonnegative whole numbers that add up, for readers who need them; told apart by `form`, as they are biased.
 
-        Every half-width grows by how far the table was moved. This needs one table that holds all others.
+        Every half-width grows by how far the table was moved. Tables come from one table over all columns where that
+        is small, else each from what it shares with others; where these close a circle it is refused (facts.md).
         """
         if self.form == "rounded":
             return self
@@ -157,22 +171,24 @@ class Marginals:
             raise InvalidInput(
                 "rounded()", "sums are not counts", "Round the numbers as you like: they are yours."
             )
-        if len(self.counts) != 1:
-            rule = (
-                f"whole numbers that add up are made from one table that holds all others; "
-                f"here there are {len(self.counts)}"
-            )
-            raise InvalidInput(
-                "rounded()",
-                rule,
-                "Ask for that table as well, or for synthetic rows: session.synthesize().",
-            )
-        ((table, cells),) = self.counts.items()
+        whole = whole_tables(self.counts, self.bits, self._known)
         note = "Numbers were moved to nonnegative whole numbers that add up: small counts are raised, on average."
-        counts = {table: without_negatives(cells, self.bits) << self.bits}
+        most = max(int(cells.sum()) for cells in whole.values())
+        wide = np.int64 if most < 2 ** (62 - self.bits) else object
+        counts = {table: cells.astype(wide) << self.bits for table, cells in whole.items()}
         return replace(
             self, counts=counts, form="rounded", unbiased=self, notes=(note, *self.notes[1:]), _made={}
         )  # fmt: skip
+
+    @property
+    def _known(self) -> list[ColumnSet]:
+        """The sets of columns whose counts have no noise: they were public."""
+        found: list[ColumnSet] = []
+        for part in below(self.counts):
+            wide = tuple(i for i in part if len(self.columns[i].values) > 1)
+            if not any(own in self.precision for own in below([wide])):
+                found.append(part)
+        return found
 
     def with_receipt(self, receipt: Receipt) -> Marginals:
         """The same with its receipt."""
@@ -184,12 +200,17 @@ class Marginals:
             "bits": self.bits, "unit": self.unit, "shift": self.shift, "form": self.form,
             "confidence": str(self.confidence), "privacy": self.privacy, "notes": list(self.notes),
             "columns": [
-                {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind} for c in self.columns
+                {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind}
+                | ({} if c.same is None else {"same": [c.same.column, list(c.same.places)]})
+                for c in self.columns
             ],
             "asked": [list(table) for table in self.asked],
             "counts": [[list(table), cells.ravel().tolist()] for table, cells in self.counts.items()],
             "precision": [[list(part), x.ravel().tolist()] for part, x in self.precision.items()],
         }  # fmt: skip
+        if self.unbiased is not None:
+            before = self.unbiased.counts.items()
+            facts["before"] = [[list(table), cells.ravel().tolist()] for table, cells in before]
         if self.summed is not None:
             facts |= {"summed": self.summed, "step": str(self.step)}
         return write("marginals", 1, facts, infinite=True)
@@ -200,22 +221,33 @@ class Marginals:
 
         def answer(facts: dict[str, Any]) -> Marginals:
             columns = tuple(
-                PublicColumn(c["name"], tuple(value_of(v) for v in c["values"]), c["asked"]) for c in facts["columns"]
+                PublicColumn(
+                    c["name"], tuple(value_of(v) for v in c["values"]), c["asked"],
+                    SameAs(c["same"][0], tuple(c["same"][1])) if "same" in c else None,
+                )
+                for c in facts["columns"]
             )  # fmt: skip
             sizes = [len(column.values) for column in columns]
             levels = [len(column.contrasts.levels) for column in columns]
-            counts = {
-                tuple(t): _ints(cells).reshape([sizes[i] for i in t])
-                for t, cells in facts["counts"]
-            }
+            counts, before = (
+                {
+                    tuple(t): _ints(cells).reshape([sizes[i] for i in t])
+                    for t, cells in facts.get(name, ())
+                }
+                for name in ("counts", "before")
+            )
             precision = {
                 tuple(p): np.array(x, np.float64).reshape([levels[i] for i in p]) for p, x in facts["precision"]
             }  # fmt: skip
-            return cls(
+            found = cls(
                 columns, tuple(map(tuple, facts["asked"])), counts, facts["bits"], precision, facts["unit"], facts["shift"],
                 Fraction(facts["confidence"]), facts["privacy"], tuple(facts["notes"]), receipt, facts["form"],
                 step=Fraction(facts.get("step", 1)), summed=facts.get("summed"),
             )  # fmt: skip
+            if not before:
+                return found
+            unbiased = replace(found, counts=before, form="unbiased", _made={})
+            return replace(found, unbiased=unbiased, _made={})
 
         return read(text, "marginals", 1, "answer of marginals", answer, infinite=True)
 
@@ -258,6 +290,11 @@ class MarginalTable:
         return tuple(self.answer.columns[i].name for i in self.places)
 
     @property
+    def measured(self) -> ColumnSet:
+        """The places of its columns that were measured: one of equal ones."""
+        return measured(self.places, self.answer.same)
+
+    @property
     def values(self) -> Floats:
         """The noisy counts, or sums."""
         rows = np.ldexp(np.asarray(self.cells, np.float64), -self.answer.bits)
@@ -277,9 +314,8 @@ class MarginalTable:
         It is the largest one where cells of ranges differ, and that of the optimum; what rounding to lattices adds is
         less than a thousand-millionth of it (residuals.md).
         """
-        return (
-            self.answer.allocation.variance(self.places) / self.answer.unit**2 * self.answer.step**2
-        )
+        own = self.answer.allocation.variance(self.measured)
+        return own / self.answer.unit**2 * self.answer.step**2
 
     @cached_property
     def half_width(self) -> float:
@@ -293,7 +329,7 @@ class MarginalTable:
         """The half-width for a standard deviation in steps,
         with all that rounding can add to a sum of this many cells.
         """
-        rows = half_width(self.answer, self.places, deviation, cells)
+        rows = half_width(self.answer, self.measured, deviation, cells)
         return (
             rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
         )
@@ -321,11 +357,10 @@ class MarginalTable:
         chosen = np.ix_(*(np.flatnonzero(vector) for vector in weights))
         whole = self.cells[chosen].sum() if self.places else self.cells
         value = math.ldexp(float(whole), -self.answer.bits) * float(self.answer.step)
-        deviation = (
-            math.sqrt(self.answer.allocation.spread(self.places, weights))
-            * (1 + 2.0**-40)
-            / self.answer.unit
-        )
+        sizes = [len(column.values) for column in self.answer.columns]
+        own = product_weights(self.places, weights, sizes, self.answer.same)
+        spread = self.answer.allocation.spread(self.measured, own)
+        deviation = math.sqrt(spread) * (1 + 2.0**-40) / self.answer.unit
         if self.answer.unbiased is not None:
             before = self.answer.unbiased.at(self.places).range(**ends)
             half = float(before.half_width[0] + abs(value - before.value[0]))

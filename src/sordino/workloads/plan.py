@@ -48,6 +48,7 @@ from sordino.workloads.domain import (
     named_columns,
     places_of,
 )
+from sordino.workloads.equal_columns import equal_columns, measured
 from sordino.workloads.marginals import Marginals, PublicColumn
 from sordino.workloads.public_facts import PublicFacts, public_facts
 
@@ -138,8 +139,9 @@ class MarginalsPlan:
         """Published counts are whole multiples of 2^-bits of a row:
         finer than a thousandth of any standard deviation.
         """
-        size = max(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
-        spreads = [float(self.allocation.variance(table)) for table in self.asked]
+        tables = [measured(table, self.facts.same) for table in self.asked]
+        size = max(math.prod(len(self.columns[i].values) for i in table) for table in tables)
+        spreads = [float(self.allocation.variance(table)) for table in tables]
         smallest = math.sqrt(min((spread for spread in spreads if spread), default=1.0)) / self.unit
         return max(10, math.ceil(math.log2(_LEAST_SHARE * size / max(smallest, 2.0**-10))))
 
@@ -172,15 +174,24 @@ class MarginalsPlan:
         if self.facts.impossible:
             notes.append("Cells that cannot occur were made zero after the noise; intervals are those of before, which hold "
                          "and are wider than need be.")  # fmt: skip
-        if any(None not in column.values for column in self.columns):
-            names = ", ".join(column.name for column in self.columns if None not in column.values)
-            notes.append(f"Rows without a value of {names} count nowhere.")
+        for column, twin in zip(self.columns, self.facts.same, strict=True):
+            if twin is not None:
+                first = self.columns[twin.column].name
+                notes.append(f"{column.name} was taken to be equal to {first} and not looked at: its tables are those, "
+                             "and no interval tells whether that is true.")  # fmt: skip
+        counted = zip(self.columns, self.facts.same, strict=True)
+        names = [one.name for one, twin in counted if twin is None and None not in one.values]
+        if names:
+            notes.append(f"Rows without a value of {', '.join(names)} count nowhere.")
         return tuple(notes)
 
     def answered(self, counts: Mapping[ColumnSet, Any], notes: Sequence[str] = ()) -> Marginals:
         """The answer that published counts make."""
-        columns = tuple(PublicColumn(c.name, c.values, c.kind) for c in self.columns)
-        kept = {table: counts[table] for table in largest_sets(self.asked)}
+        columns = tuple(
+            PublicColumn(c.name, c.values, c.kind, twin)
+            for c, twin in zip(self.columns, self.facts.same, strict=True)
+        )
+        kept = {table: counts[table] for table in self.counting.tables}
         return Marginals(
             columns, self.asked, kept, self.bits, self.allocation.precision, self.unit, self.shift, self.confidence,
             self.promise, (*self.notes, *notes), step=self.step, summed=None if self.summed is None else self.summed.name,
@@ -189,8 +200,8 @@ class MarginalsPlan:
     @cached_property
     def example(self) -> Marginals:
         """An answer full of zeros: it knows the variance and interval that every cell will have."""
-        sizes = {t: tuple(len(self.columns[i].values) for i in t) for t in largest_sets(self.asked)}
-        return self.answered({table: np.zeros(shape, np.int64) for table, shape in sizes.items()})
+        shapes = zip(self.counting.tables, self.counting.shapes, strict=True)
+        return self.answered({table: np.zeros(shape, np.int64) for table, shape in shapes})
 
     def errors(self) -> dict[tuple[str, ...], float]:
         """The half-width that every cell of each table will have."""
@@ -214,6 +225,10 @@ class MarginalsPlan:
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
             lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")
+        for column, twin in zip(self.columns, self.facts.same, strict=True):
+            if twin is not None:
+                first = self.columns[twin.column].name
+                lines.append(f"  equal        {column.name} is {first}: one of them is measured")
         if self.summed is not None:
             lines.append(f"  sums         {self.summed.name}, each row from {self.summed.limits}")
         cells = sum(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
@@ -384,23 +399,29 @@ def plan_marginals(
     unit = 1 if rows.whose.by_row else WEIGHT
     mu = usable_mu(cost.epsilon, delta)
     contrasts = [column.contrasts for column in bound]
-    largest = largest_sets(asked)
+    same = equal_columns(bound, equal or ())
+    needs: dict[ColumnSet, float] = {}
+    for table, weight in given.items():
+        own = measured(table, same)
+        needs[own] = needs.get(own, 0.0) + weight
+    largest = largest_sets(list(needs))
     value = None if summed is None else bind_sum(summed, rows)
     if value is not None:
         _expect_summable(value, rows.whose, facts)
-    known = public_facts(bound, asked, largest, facts, zeros, equal, single=rows.whose.by_row)
+    known = public_facts(bound, largest, facts, zeros, same, single=rows.whose.by_row)
     kinds_of = [c.kind for c in bound]
     reach = most * unit * (1 if value is None else value.largest)
-    found = allocate(contrasts, kinds_of, given, rows.whose.neighbors, reach, mu, known.tables)
+    found = allocate(contrasts, kinds_of, needs, rows.whose.neighbors, reach, mu, known.tables)
     if not found.precision:
         raise InvalidInput(
             "facts=", "all tables are public already", "Ask for a table that is not."
         )
-    count = counting(rows, bound, largest, most, None if value is None else value.steps)
+    firsts = [bound[i if twin is None else twin.column] for i, twin in enumerate(same)]
+    count = counting(rows, firsts, largest, most, None if value is None else value.steps)
     listed = None if ways is not None else [tuple(names[i] for i in table) for table in asked]
     aggregate = tree.Aggregate("count") if summed is None else tree.Aggregate("sum", (summed,))
     question = _text(source, columns, listed or ways or 0, given, kinds or {}, aggregate)
-    if known.tables or known.impossible:
+    if known.tables or known.impossible or any(same):
         question += f" GIVEN {show((facts, list(zeros), list(equal)))} {_digest(known)}"
     charge = charge_of(found.mu_squared)
     return MarginalsPlan(
@@ -581,6 +602,7 @@ def _digest(known: PublicFacts) -> str:
     """Tells facts apart whose text is cut."""
     parts = [repr((table, counts.tolist())) for table, counts in sorted(known.tables.items())]
     parts += [repr((table, mask.tolist())) for table, mask in known.impossible.items()]
+    parts.append(repr(known.same))
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 

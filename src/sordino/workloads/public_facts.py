@@ -22,8 +22,9 @@ from sordino.privacy.exact import show
 from sordino.workloads.allocation import Allocation, ColumnSet, below
 from sordino.workloads.consistent import estimates
 from sordino.workloads.domain import WorkloadColumn, places_of
+from sordino.workloads.equal_columns import SameAs, measured
 
-__all__ = ["PublicFacts", "no_facts", "public_facts"]
+__all__ = ["PublicFacts", "public_facts"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,13 +34,14 @@ _MOST_ZEROS, _MOST_COUNT = 3000, 2**50
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """Known tables, and of the largest tables those cells that cannot occur.
+    """Known tables, of the largest tables those cells that cannot occur, and which columns are equal to one before.
 
     `pivots` is for each column the place of a value that no zero names, where several tables are asked for.
     """
 
     tables: Mapping[ColumnSet, Ints]
     impossible: Mapping[ColumnSet, Bools]
+    same: tuple[SameAs | None, ...]
     pivots: tuple[int, ...] = ()
 
     def known(self, part: ColumnSet) -> Ints | None:
@@ -110,24 +112,21 @@ def _covariances(
     return found
 
 
-def no_facts() -> PublicFacts:
-    """Nothing is known."""
-    return PublicFacts({}, {})
-
-
 def public_facts(
     columns: Sequence[WorkloadColumn],
-    asked: Sequence[ColumnSet],
     largest: Sequence[ColumnSet],
     facts: Any,
     zeros: Any,
-    equal: Any,
+    same: Sequence[SameAs | None],
     *,
     single: bool,
 ) -> PublicFacts:
-    """The facts of a workload, checked against its columns and against each other."""
-    if not (facts or zeros or equal):
-        return no_facts()
+    """The facts of a workload, checked against its columns and against each other; all are told of measured columns.
+
+    `largest` are the tables that are measured, and `same` says which columns are equal.
+    """
+    if not (facts or zeros or any(same)):
+        return PublicFacts({}, {}, tuple(same))
     if facts and not single:
         rule = (
             "persons with many rows are scaled down, so that counts do not add up to what is known"
@@ -136,18 +135,26 @@ def public_facts(
             "facts=", rule, "Leave out facts, or ask about tables with one row for each person."
         )
     names = [column.name for column in columns]
-    tables = {}
+    tables: dict[ColumnSet, Ints] = {}
     for given, counts in _mapping("facts", facts or {}).items():
         places = _places(names, given)
-        if not any(set(places) <= set(table) for table in asked):
+        own = measured(places, same)
+        if not any(set(own) <= set(table) for table in largest):
             raise InvalidInput(
                 f"facts about {show(given)}",
                 "no table of the workload holds these columns",
                 "Ask for one.",
             )
-        tables[places] = _counts(columns, places, given, counts)
-    _expect_agreement(tables, names)
-    impossible = _impossible(columns, names, largest, zeros or (), equal or ())
+        known = _of_measured(_counts(columns, places, given, counts), places, columns, same)
+        if known is None:
+            rule = "a public total is above zero where no combination can occur"
+            raise InvalidInput(
+                f"facts about {show(given)}", rule, "Take back one of the two facts."
+            )
+        _expect_agreement([*tables.items(), (own, known)], names)
+        tables[own] = known
+    patterns = _patterns(columns, names, largest, zeros or (), same)
+    impossible = _impossible(columns, largest, patterns)
     for table, mask in impossible.items():
         for places, counts in tables.items():
             if not set(places) <= set(table):
@@ -158,7 +165,30 @@ def public_facts(
                 rule = "a public total is above zero where no combination can occur"
                 raise InvalidInput(f"facts about {what}", rule, "Take back one of the two facts.")
     several = bool(impossible) and len(largest) > 1
-    return PublicFacts(tables, impossible, _pivots(columns, zeros) if several else ())
+    return PublicFacts(
+        tables, impossible, tuple(same), _pivots(columns, patterns) if several else ()
+    )
+
+
+def _of_measured(
+    counts: Ints,
+    places: ColumnSet,
+    columns: Sequence[WorkloadColumn],
+    same: Sequence[SameAs | None],
+) -> Ints | None:
+    """Known counts as a table of measured columns; None if some are where equal columns differ."""
+    own = measured(places, same)
+    shape = [len(columns[i].values) for i in own]
+    whole = np.zeros(shape, np.int64)
+    for cell in np.argwhere(counts):
+        at: dict[int, int] = {}
+        for i, place in zip(places, cell.tolist(), strict=True):
+            twin = same[i]
+            first, value = (i, place) if twin is None else (twin.column, twin.places[place])
+            if value < 0 or at.setdefault(first, value) != value:
+                return None
+        whole[tuple(at[i] for i in own)] = counts[tuple(cell)]
+    return whole
 
 
 def _mapping(name: str, given: Any) -> Mapping[Any, Any]:
@@ -210,9 +240,9 @@ def _counts(columns: Sequence[WorkloadColumn], places: ColumnSet, given: Any, co
     return np.array(found, np.int64).reshape([len(columns[i].values) for i in places])
 
 
-def _expect_agreement(tables: Mapping[ColumnSet, Ints], names: Sequence[str]) -> None:
+def _expect_agreement(tables: Sequence[tuple[ColumnSet, Ints]], names: Sequence[str]) -> None:
     """Refuse facts that contradict each other: what two tables share must be the same in both."""
-    for (one, a), (other, b) in itertools.combinations(tables.items(), 2):
+    for (one, a), (other, b) in itertools.combinations(tables, 2):
         shared = set(one) & set(other)
         sums = []
         for table, counts in ((one, a), (other, b)):
@@ -226,58 +256,51 @@ def _expect_agreement(tables: Mapping[ColumnSet, Ints], names: Sequence[str]) ->
             )
 
 
-def _impossible(
+def _patterns(
     columns: Sequence[WorkloadColumn],
     names: Sequence[str],
     largest: Sequence[ColumnSet],
     zeros: Any,
-    equal: Any,
-) -> dict[ColumnSet, Bools]:
-    """The cells of each of the largest tables that cannot occur; tables without any are left out."""
-    if equal and len(largest) != 1:
-        rule = f"equal columns are used where one table holds all others, and here there are {len(largest)}"
-        raise InvalidInput(
-            "equal=", rule, "Leave out one of two equal columns: its tables are those of the other."
-        )
-    known: list[dict[int, int]] = []
+    same: Sequence[SameAs | None],
+) -> list[dict[int, int]]:
+    """What cannot occur, as values of measured columns: the zeros, and values that an equal column does not have."""
+    found: list[dict[int, int]] = []
     for zero in _listed("zeros", zeros, 'Pass zeros=[{"sex": "m", "pregnant": True}].'):
-        known.append(_pattern(columns, names, zero))
-        if not any(set(known[-1]) <= set(table) for table in largest):
+        pattern: dict[int, int] | None = {}
+        given = _pattern(columns, names, zero)
+        if not any(set(measured(tuple(given), same)) <= set(table) for table in largest):
             rule = "no table of the workload holds these columns"
             raise InvalidInput(
                 f"zeros about {', '.join(zero)}",
                 rule,
                 "Ask for a table that does, or leave them out.",
             )
-    same = [
-        places_of(names, pair, "equal")
-        for pair in _listed("equal", equal, 'Pass equal=[("region", "again")].')
-    ]
-    if any(len(set(pair)) != 2 for pair in same):
-        raise InvalidInput(
-            f"equal={show(equal)}",
-            "two different columns are equal",
-            'Pass equal=[("region", "again")].',
-        )
-    if any(not set(pair) <= set(largest[0]) for pair in same):
-        rule = "no table of the workload holds both columns"
-        raise InvalidInput(
-            f"equal={show(equal)}", rule, "Ask for a table that does, or leave it out."
-        )
+        for i, place in given.items():
+            twin = same[i]
+            first, value = (i, place) if twin is None else (twin.column, twin.places[place])
+            if pattern is None or value < 0 or pattern.setdefault(first, value) != value:
+                pattern = None  # equal columns say so already
+        if pattern is not None:
+            found.append(pattern)
+    for twin in same:
+        if twin is not None:
+            lost = set(range(len(columns[twin.column].values))) - set(twin.places)
+            found += [{twin.column: place} for place in sorted(lost)]
+    return found
+
+
+def _impossible(
+    columns: Sequence[WorkloadColumn],
+    largest: Sequence[ColumnSet],
+    patterns: Sequence[Mapping[int, int]],
+) -> dict[ColumnSet, Bools]:
+    """The cells of each of the largest tables that cannot occur; tables without any are left out."""
     found = {}
     for table in largest:
         mask = np.zeros([len(columns[i].values) for i in table], bool)
-        for pattern in known:
+        for pattern in patterns:
             if set(pattern) <= set(table):
                 mask[tuple(pattern.get(i, slice(None)) for i in table)] = True
-        for pair in same:
-            one, other = pair
-            grids = np.meshgrid(*(np.arange(n) for n in mask.shape), indexing="ij")
-            values = [
-                np.array([show(v) for v in columns[i].values])[grids[table.index(i)]]
-                for i in (one, other)
-            ]
-            mask |= values[0] != values[1]
         if mask.all():
             raise InvalidInput(
                 "zeros= and equal=", "no combination of values is left", "Take some of them back."
@@ -293,9 +316,7 @@ def _impossible(
     count = sum(int(mask.sum()) for mask in found.values())
     if count > _MOST_ZEROS:
         rule = f"at most {_MOST_ZEROS:,} cells can be known to be zero; these are {count:,}"
-        raise TooLarge(
-            "zeros= or equal=", rule, "Leave one of two equal columns out, or use fewer columns."
-        )
+        raise TooLarge("zeros= or equal=", rule, "Use fewer columns or zeros.")
     return found
 
 
@@ -325,12 +346,14 @@ def _pattern(columns: Sequence[WorkloadColumn], names: Sequence[str], zero: Any)
     return found
 
 
-def _pivots(columns: Sequence[WorkloadColumn], zeros: Any) -> tuple[int, ...]:
+def _pivots(
+    columns: Sequence[WorkloadColumn], patterns: Sequence[Mapping[int, int]]
+) -> tuple[int, ...]:
     """For each column the place of the last value that no zero names."""
     found = []
-    for column in columns:
-        named = {zero[column.name] for zero in zeros if column.name in zero}
-        free = [place for place, value in enumerate(column.values) if value not in named]
+    for i, column in enumerate(columns):
+        named = {pattern[i] for pattern in patterns if i in pattern}
+        free = [place for place in range(len(column.values)) if place not in named]
         if not free:
             rule = (
                 "where several tables are asked for, each column needs a value that no zero names"

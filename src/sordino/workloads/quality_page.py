@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sordino.privacy.exact import four_digits
 from sordino.privacy.html_page import framed
-from sordino.workloads.synthetic import GOOD, POOR
+from sordino.workloads.synthetic import GOOD, POOR, VERDICTS
 
 if TYPE_CHECKING:
     from sordino.workloads.synthetic import Synthetic, TableError
@@ -24,7 +24,7 @@ table { border-collapse: collapse; margin: .5rem 0; font-size: .93rem; } .errors
 .errors th { white-space: nowrap; overflow-wrap: normal; }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid #e1e1e1; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; overflow-wrap: normal; }
-.good { color: #176b2c; } .fair { color: #7a5600; } .poor { color: #a1261b; font-weight: 600; }
+.good { color: #176b2c; } .fair { color: #7a5600; } .unknown { color: #5a5a5a; } .poor { color: #a1261b; font-weight: 600; }
 .grid th, .grid td { border: 0; padding: 0; overflow-wrap: normal; white-space: nowrap; font-size: .78rem; }
 .grid th { font-weight: normal; padding-right: .5rem; } .grid td { min-width: 2.1rem; height: 1.7rem; text-align: center; }
 .grid .top { writing-mode: vertical-rl; transform: rotate(180deg); padding: .3rem 0 0; margin: auto; }
@@ -51,20 +51,19 @@ def page(rows: Synthetic) -> str:
     for count, word in ((1, "single columns"), (2, "pairs of columns"), (3, "triples (a sample)")):
         own = report.ways(count)
         if own:
-            numbers = [
-                sum(one.verdict == verdict for one in own) for verdict in ("good", "fair", "poor")
-            ]
+            numbers = [sum(one.verdict == verdict for one in own) for verdict in VERDICTS]
             cells = "".join(
                 f'<td class="n">{n}</td>' for n in (_percent(report.mean(count) or 0.0), *numbers)
             )
             summary.append(f"<tr><td>{word}</td>{cells}</tr>")
-    head = "".join(f'<th class="n">{word}</th>' for word in ("mean error", "good", "fair", "poor"))
+    head = "".join(f'<th class="n">{word}</th>' for word in ("mean error", *VERDICTS))
     parts.append(
         f'<div class="wide"><table><tr><th>tables</th>{head}</tr>{"".join(summary)}</table></div>'
     )
     advice = {
         "good": f"the whole interval is at most {100 * GOOD:.0f} %. Use its counts and shares.",
         "fair": "neither good nor poor. Take it as a hint.",
+        "unknown": "the interval reaches from good to poor: at this price it cannot be told. Do not rely on it.",
         "poor": f"the whole interval is above {100 * POOR:.0f} %. Ask the data itself, with <code>sordino query</code>; so, "
                 "too, for tables of four columns and more, for rare values, and for single rows.",
     }  # fmt: skip

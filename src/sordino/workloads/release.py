@@ -70,7 +70,7 @@ def _published(plan: MarginalsPlan, noisy: Ints) -> Mapping[ColumnSet, Ints]:
         start += math.prod(shape)
         residuals[part] = residual(columns, np.ldexp(own, -plan.shift) / plan.unit)
     every = plan.allocation.columns
-    for part in below(plan.asked):
+    for part in below(plan.counting.tables):
         if (known := plan.facts.known(part)) is not None and all(every[i].size > 1 for i in part):
             columns = [every[i] for i in part]
             for axis, column in enumerate(columns):
@@ -80,7 +80,7 @@ def _published(plan: MarginalsPlan, noisy: Ints) -> Mapping[ColumnSet, Ints]:
     if facts.impossible:
         residuals = facts.projected(plan.allocation, residuals)
     if not facts.impossible or len(plan.counting.tables) > 1:
-        return agreeing(every, residuals, plan.asked, plan.bits, facts.zero, facts.pivots)
+        return agreeing(every, residuals, plan.counting.tables, plan.bits, facts.zero, facts.pivots)
     (largest,) = plan.counting.tables
     best = np.where(facts.impossible[largest], 0.0, estimates(every, residuals, largest))
     return sums_of(largest, np.rint(np.ldexp(best, plan.bits)).astype(np.int64))

@@ -27,7 +27,8 @@ __all__ = ["QualityReport", "Synthetic", "TableError"]
 
 Ints = npt.NDArray[Any]
 GOOD, POOR = 0.05, 0.15
-"""A table that is at most this far off in total variation is good for use; one that may be further is poor."""
+"""A table that is at most this far off in total variation is good for use; one that is further is poor."""
+VERDICTS = "good", "fair", "unknown", "poor"
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,12 @@ class TableError:
 
     @property
     def verdict(self) -> str:
-        """What the table is good for."""
-        return "good" if self.high <= GOOD else "poor" if self.low > POOR else "fair"
+        """What the table is good for; unknown where the interval reaches from good to poor."""
+        if self.high <= GOOD:
+            return "good"
+        if self.low > POOR:
+            return "poor"
+        return "unknown" if self.low <= GOOD and self.high > POOR else "fair"
 
 
 @dataclass(frozen=True)
@@ -82,12 +87,12 @@ class QualityReport:
         for count, word in ((1, "column"), (2, "pair"), (3, "triple")):
             own = self.ways(count)
             if own:
-                good, poor = (sum(one.verdict == v for one in own) for v in ("good", "poor"))
-                half = max(one.high - one.error for one in own)
+                verdicts = (f"{sum(one.verdict == v for one in own)} {v}" for v in VERDICTS)
+                half = max(max(one.high - one.error, one.error - one.low) for one in own)
                 mean = four_digits(max(self.mean(count) or 0.0, 0.0))
                 tables = f"{len(own)} {word}{'s' * (len(own) > 1)}"
                 lines.append(
-                    f"{tables}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor"
+                    f"{tables}: mean error {mean} (each ± {four_digits(half)}); {', '.join(verdicts)}"
                 )
         worst = sorted(self.tables, key=lambda one: -one.error)[:5]
         lines.append(

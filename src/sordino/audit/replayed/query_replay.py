@@ -35,7 +35,6 @@ from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.exact import float_upper, readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.dataset import Dataset, Table
-from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
 from sordino.release import Groups, exact_groups, finished, noisy_groups
@@ -154,7 +153,7 @@ _NOTE = "Distances are exact, in units of each sum's lattice: keep this report w
 
 
 def replay_query(
-    what: str | Query, one: Any, other: Any, offer: Mapping[str, Any], *, neighbors: Relation, name: str | None, tapes: int,
+    query: Query, one: Any, other: Any, offer: Mapping[str, Any], *, neighbors: Relation, name: str | None, tapes: int,
     persons: int,
 ) -> Report:  # fmt: skip
     """The report on a query; without `other`, on neighbours of `one` that leave persons out."""
@@ -165,7 +164,6 @@ def replay_query(
                 "Pass Dataset(table, unit=..., columns=...).",
             )
             raise InvalidInput(f"a {type(dataset).__name__}", rule, hint)
-    query = parse(what) if isinstance(what, str) else what
     cost = Offer.offered(**offer)
     plan = _plan(query, one, cost)
     audit = _Audit(plan, name or sql_text(query), tapes)

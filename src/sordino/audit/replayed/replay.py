@@ -32,6 +32,7 @@ from sordino.audit.replayed.same import Opaque
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, bounds, closed_unit, float_upper, readable, show
+from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 
 __all__ = ["MISSING", "Claim", "replay", "replay_function"]
@@ -348,8 +349,14 @@ def replay(
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
         offer = {"delta": delta, **offer} if claim.delta else offer
-        return replay_query(
-            what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons
+        query = parse(what) if isinstance(what, str) else what
+        audit = replay_query
+        if query.sets is not None:
+            from sordino.audit.replayed.tables_replay import replay_tables
+
+            audit = replay_tables
+        return audit(
+            query, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons
         )
     if not callable(what):
         hint = "Pass a function of one input, or a SELECT as text."

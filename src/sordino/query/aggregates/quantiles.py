@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from sordino.mechanisms.exponential import Wheel, draw, happens
 from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import Number, open_unit, show
+from sordino.query.aggregates.quantile_guess import QuantileGuess
 
 __all__ = ["FINENESS", "MOST_POSITIONS", "QuantileDraw", "QuantileEstimate", "interval_rank", "noisy_quantiles",
            "rank_bound", "rank_error"]  # fmt: skip
@@ -38,14 +40,21 @@ MOST_TOGETHER = 3
 descent, and the intervals one draw.
 """
 
-_POINTS = Fraction(2, 3)
+_POINTS = Fraction(3, 5)
 """Of more levels: the part of the rate that draws the estimates."""
 
 _WIDENINGS = tuple(1.4**i / 2**20 for i in range(42))
-"""Of more levels: by how much each may be off, as a part of all weight. The last rung besides is the whole grid."""
+"""Of more levels: by how much the one that is hardest to draw may be off, as a part of all weight, and the others in
+proportion to their ranges. The last rung besides is the whole grid.
+"""
 
-_TAIL = 2
-"""How much faster values may grow beyond the outermost levels than towards the next ones."""
+_RARE = 5
+"""How much rarer one more exception is taken to be: what remains for none is all but a fifth and a fifth of that."""
+
+_MOST_LEVELS_FOR_PAIRS = 12
+
+_AS_WIDE_AS = 4
+"""An exception is worth so many rungs: the intervals of all others must be 4 times narrower with it."""
 
 _STRETCHES = (*range(12), *range(12, 160, 4))
 """Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
@@ -413,101 +422,126 @@ class _Ladder:
 
 @dataclass(frozen=True)
 class _Widening:
-    """Intervals around the cuts of several levels, which one rung widens together: from the cuts where p - w and p + w
-    are guessed to be to those of the next rung, w growing.
+    """Intervals of several levels around their cuts, of which one draw takes one candidate for all.
 
-    The guess lies on the lines between the cuts, beyond the outermost ones on those towards the next, grown by `_TAIL`.
-    The margin of a rung is the least over all levels; the rest is as in `_Ladder`.
+    A candidate has a rung w: intervals from the cuts where p - w and p + w are guessed to be, w for each level in
+    proportion to its range. Few levels may be exceptions: these have the ends of their neighbours, between whose
+    quantiles theirs lie. A candidate's margin is the least of all other ends, each counted in its level's range.
     """
 
     spread: _Spread
     levels: tuple[Fraction, ...]
+    ranges: tuple[int, ...]
+    """How much more a unit of rank can move one margin of a level than another: in units of 1/(common denominator)."""
+    unit: int
+    """A common multiple of the ranges: margins are counted in 1/(unit FINENESS) of a range."""
     slope: Fraction
-    slack: int
+    exceptions: npt.NDArray[np.bool_]
+    """One row for each choice of exceptions, one column for each level."""
+    slacks: tuple[int, ...]
+    """For each choice of exceptions, the margin that makes a candidate good enough."""
 
     @classmethod
     def of(
         cls, spread: _Spread, levels: tuple[Fraction, ...], rate: Fraction, confidence: Number
     ) -> _Widening:
-        slope = rate / (
-            FINENESS * 2 * max(max(level, 1 - level) for level in levels) * _common(levels)
-        )
-        return cls(spread, levels, slope, _slack(len(_WIDENINGS) + 1, slope, confidence))
+        common = _common(levels)
+        ranges = tuple(int(2 * max(level, 1 - level) * common) for level in levels)
+        unit = math.lcm(*ranges)
+        slope = rate / (unit * FINENESS)
+        choices, weights = _exceptions(len(levels))
+        rungs = len(_WIDENINGS) + 1
+        slacks = tuple(_slack(rungs * weight + 1, slope, confidence) for weight in weights)
+        return cls(spread, levels, ranges, unit, slope, choices, slacks)
 
-    def ends(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The ends of all intervals, one row for each rung; each rung's hold those of the rung before."""
-        last, levels, at = (
-            self.spread.last,
-            np.array([float(level) for level in self.levels]),
-            np.array(cuts, np.float64),
-        )
-        widths = np.array(_WIDENINGS)[:, None]
-        lower = _guessed(levels - widths, levels, at)
-        upper = -_guessed(-levels - widths, -levels[::-1], -at[::-1])
-        low = np.where(levels - widths > 0, np.clip(np.floor(lower), 0, at), 0).astype(np.int64)
-        high = np.where(levels + widths < 1, np.clip(np.ceil(upper), at, last), last).astype(
-            np.int64
-        )
+    def rungs(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The ends of all intervals without exceptions, one row for each rung; the last has the whole grid."""
+        last, at = self.spread.last, np.array(cuts, np.float64)
+        guess = QuantileGuess(np.array([float(level) for level in self.levels]), at)
+        hardest = max(self.ranges)
+        parts = np.array([float(Fraction(own, hardest)) for own in self.ranges])
+        lower, upper = guess.around(np.array(_WIDENINGS)[:, None] * parts)
+        low = np.floor(np.clip(lower, 0, at)).astype(np.int64)
+        high = np.ceil(np.clip(upper, at, last)).astype(np.int64)
         whole = np.full((1, len(cuts)), last, np.int64)
-        low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
         return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
 
-    def margins(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> list[int | None]:
-        """For each rung by how much all ends are beyond their quantiles, in units of 1/(common denominator FINENESS);
-        None where all are the grid's.
+    def candidates(
+        self, cuts: list[int]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], list[int]]:
+        """Lower and upper ends, one row for each candidate, which ends are its own, and its slack.
+
+        They come in the order of their rungs, an exception counting as some rungs; the last has nothing to miss.
         """
+        low, high = self.rungs(cuts)
+        rung, choice = _order(len(low), len(cuts))
+        excepted, last = self.exceptions[choice], self.spread.last
+        low = np.maximum.accumulate(np.where(excepted, 0, low[rung]), axis=1)
+        high = np.minimum.accumulate(np.where(excepted, last, high[rung])[:, ::-1], axis=1)[:, ::-1]
+        own = np.stack([~excepted & (low > 0), ~excepted & (high < last)])
+        stop = int((~own.any(axis=(0, 2))).argmax()) + 1
+        slacks = [self.slacks[nth] for nth in choice[:stop].tolist()]
+        return low[:stop], high[:stop], own[:, :stop], slacks
+
+    def distances(
+        self,
+        low: npt.NDArray[np.int64],
+        high: npt.NDArray[np.int64],
+        own: npt.NDArray[np.bool_],
+        slacks: list[int],
+    ) -> npt.NDArray[Any]:
+        """How far each candidate is from the one that is wanted: the first whose margin reaches its slack."""
         common, total = _common(self.levels), int(self.spread.ends[-1])
         targets = np.array(
             [int(level * common) * total for level in self.levels], self.spread.ends.dtype
         )
-        inside = np.stack([low > 0, high < self.spread.last])
-        beyond = np.stack(
-            [targets - common * self._below(low), common * self._below(high) - targets]
-        )
-        least = np.where(inside, beyond, common * total + 1).min(axis=(0, 2))
-        counts = inside.sum(axis=(0, 2)).tolist()
-        return [
-            int(margin) if some else None
-            for margin, some in zip(least.tolist(), counts, strict=True)
-        ]
+        counted = [self.unit // range_ for range_ in self.ranges]
+        endless = common * total * self.unit + max(slacks) + 1
+        kind = np.int64 if 2 * endless < 2**62 and targets.dtype != object else object
+        factors = np.array(counted, kind)
+        lower = (targets - common * self._below(low)).astype(kind) * factors
+        upper = (common * self._below(high) - targets).astype(kind) * factors
+        margins = np.where(own, np.stack([lower, upper]), endless).min(axis=(0, 2), initial=endless)
+        good = margins - np.array(slacks, kind)
+        good[-1] = 0
+        before = np.concatenate([np.full(1, 0, kind), np.maximum.accumulate(good)[:-1]])
+        return np.asarray(np.maximum(np.maximum(-good, before), 0))
 
     def _below(self, cuts: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return self.spread.below(cuts.ravel()).reshape(cuts.shape)
 
-    def distances(self, margins: list[int | None]) -> list[int]:
-        """How far each rung is from the one that is wanted, up to the first that is the whole grid."""
-        found: list[int] = []
-        before: int | None = 0
-        for margin in margins:
-            if before is None:
-                break
-            lack = 0 if margin is None else self.slack - margin
-            found.append(max(0, lack, before - self.slack))
-            before = margin
-        return found
-
     def draw(self, cuts: list[int], bits: Bits) -> list[tuple[int, int]]:
-        """The ends of all intervals, for cuts that are known: a rung in proportion to exp(-slope distance)."""
-        low, high = self.ends(cuts)
-        distances = self.distances(self.margins(low, high))
-        rung = draw([1] * len(distances), distances, self.slope, bits)
-        return list(zip(low[rung].tolist(), high[rung].tolist(), strict=True))
+        """The ends of all intervals, for cuts that are known: a candidate in proportion to exp(-slope distance)."""
+        low, high, own, slacks = self.candidates(cuts)
+        distances = self.distances(low, high, own, slacks)
+        nth = draw(np.ones(len(distances), np.int64), distances, self.slope, bits)
+        return list(zip(low[nth].tolist(), high[nth].tolist(), strict=True))
+
+
+@lru_cache(maxsize=64)
+def _exceptions(levels: int) -> tuple[npt.NDArray[np.bool_], tuple[Fraction, ...]]:
+    """All choices of few exceptions, and for each a weight: the inverses of all weights sum to 1."""
+    most = min(levels, 2 if levels <= _MOST_LEVELS_FOR_PAIRS else 1)
+    chosen = [places for count in range(most + 1) for places in combinations(range(levels), count)]
+    found = np.zeros((len(chosen), levels), bool)
+    for row, places in zip(found, chosen, strict=True):
+        row[list(places)] = True
+    weights = [Fraction(math.comb(levels, len(places)) * _RARE ** len(places)) for places in chosen]
+    weights[0] = 1 / (1 - sum((1 / weight for weight in weights[1:]), Fraction(0)))
+    return found, tuple(weights)
+
+
+@lru_cache(maxsize=64)
+def _order(rungs: int, levels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rung and the choice of exceptions of each candidate, narrow ones first."""
+    choices, _ = _exceptions(levels)
+    rung, choice = np.divmod(np.arange(rungs * len(choices)), len(choices))
+    order = np.argsort(rung + _AS_WIDE_AS * choices.sum(axis=1)[choice], kind="stable")
+    return rung[order], choice[order]
 
 
 def _common(levels: tuple[Fraction, ...]) -> int:
     return math.lcm(*(level.denominator for level in levels))
-
-
-def _guessed(
-    wanted: npt.NDArray[np.float64], levels: npt.NDArray[np.float64], at: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Where levels lie that are below some known ones: on the lines between these; before the first one as far, times
-    `_TAIL`, as as much above it; before all where that is above the last one.
-    """
-    missing = np.maximum(levels[0] - wanted, 0)
-    mirrored = at[0] - _TAIL * (np.interp(levels[0] + missing, levels, at) - at[0])
-    inner = np.where(missing > 0, mirrored, np.interp(wanted, levels, at))
-    return np.where(levels[0] + missing > levels[-1], -np.inf, inner)
 
 
 def rank_error(
@@ -541,15 +575,7 @@ def interval_rank(
     levels: int = 1,
     level: Fraction = Fraction(1, 2),
 ) -> float:
-    """The half-width of an interval to expect, in units of weight between the estimate and each end.
-
-    Of more than three levels it is that of the level which needs the widest one.
-    """
-    together = levels <= MOST_TOGETHER
-    spread = (2 * max(level, 1 - level) if together else 2) / _shares(levels, confidence)[1]
-    return (
-        _slack(
-            len(_offsets(positions)) if together else len(_WIDENINGS) + 1, rate / spread, confidence
-        )
-        * 1.3
-    )
+    """The half-width of an interval to expect, in units of weight between the estimate and each end."""
+    spread = 2 * max(level, 1 - level) / _shares(levels, confidence)[1]
+    rungs = len(_offsets(positions)) if levels <= MOST_TOGETHER else len(_WIDENINGS) + 1
+    return _slack(rungs, rate / spread, confidence) * 1.3

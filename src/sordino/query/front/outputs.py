@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sordino.errors import InvalidInput
-from sordino.query.front.names import default_name
-from sordino.query.front.shapes import shape
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output
+from sordino.query.front.names import default_name, distinct_names
+from sordino.query.front.shapes import children, shape
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    Output,
+    aggregates_in,
+)
 
 __all__ = ["OUTPUT", "Answered", "one_of"]
 
@@ -26,14 +35,50 @@ def one_of(name: str, names: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Answered:
-    """The outputs of a question, to be found by name or by what they are."""
+    """The outputs of a question, to be found by name or by what they are; hidden ones by what they are only."""
 
     outputs: tuple[Output, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the outputs."""
-        return tuple(output.name for output in self.outputs)
+        """The names of the outputs that are shown."""
+        return tuple(output.name for output in self.outputs if not output.hidden)
+
+    def asking(
+        self,
+        keys: Iterable[Expression],
+        conditions: Iterable[Expression] = (),
+        orders: Iterable[Expression] = (),
+    ) -> Answered:
+        """With a hidden output for each aggregate and key that a condition or an order is about and nobody selected.
+
+        Each is released with noise, and charged, like those that are shown.
+        """
+        groups = {shape(key) for key in keys}
+        found: dict[object, Expression] = {}
+        whole = {shape(order) for order in orders if aggregates_in(order)}
+        rest = [*conditions, *orders][::-1]
+        while rest:
+            value = rest.pop()
+            if isinstance(value, Literal) or self._means_something(value):
+                continue
+            if isinstance(value, Aggregate) or shape(value) in groups | whole:
+                found.setdefault(shape(value), value)
+            else:
+                rest += children(value)[::-1]
+        asked = [*(output.value for output in self.outputs), *found.values()]
+        given = [*(output.name for output in self.outputs), *[None] * len(found)]
+        names = distinct_names(given, asked)[len(self.outputs) :]
+        hidden = zip(names, found.values(), strict=True)
+        return replace(
+            self, outputs=(*self.outputs, *(Output(*one, hidden=True) for one in hidden))
+        )
+
+    def _means_something(self, value: Expression) -> bool:
+        try:
+            return self.find(value) is not None
+        except InvalidInput:  # it means two outputs, which `condition` and `require` refuse
+            return True
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
@@ -52,11 +97,11 @@ class Answered:
         by_value = self._by_value.get(shape(value), ())
         by_name = (
             self._by_name.get(value.name.casefold())
-            if isinstance(value, Column) and value.table in {None, OUTPUT}
+            if isinstance(value, Column) and value.table in {None, OUTPUT} and not value.first
             else None
         )
         if isinstance(value, Column) and value.table == OUTPUT:
-            return by_name
+            return by_name or one_of(value.name, [output.name for output in self.outputs])
         if by_value and by_name is not None and by_name not in by_value:
             raise InvalidInput(
                 by_name,

@@ -350,16 +350,14 @@ class Question:
         keys: dict[object, Expression] = {}
         for _, key in self.keys:
             keys.setdefault(shape(key), key)
-        outputs = self._outputs(keys)
-        answered = Answered(outputs)
+        filters = [self._filter(each) for each in self.filters]
+        answered = Answered(self._outputs(keys)).asking(keys.values(), filters)
         query = Query(
             source=self.source,
-            outputs=outputs,
+            outputs=answered.outputs,
             where=self._where,
             keys=tuple(keys.values()),
-            having=calls.all_of(*(self._filter(each, answered) for each in self.filters))
-            if self.filters
-            else None,
+            having=calls.all_of(*map(answered.condition, filters)) if filters else None,
             order=self._ordering(answered),
             limit=self.rows_shown,
             offset=self.skipped,
@@ -402,13 +400,13 @@ class Question:
         names = distinct_names([name for name, _ in (*self.keys, *self.measures)], values)
         return tuple(Output(name, value) for name, value in zip(names, values, strict=True))
 
-    def _filter(self, condition: str | Expression, answered: Answered) -> Expression:
+    def _filter(self, condition: str | Expression) -> Expression:
         if isinstance(condition, str):
             from sordino.query.front.sql import parse_having
 
-            return parse_having(condition, answered)
+            return parse_having(condition)
         check_size([condition])
-        return answered.condition(condition)
+        return condition
 
     def _ordering(self, answered: Answered) -> tuple[Order, ...]:
         orders: dict[str, Order] = {}

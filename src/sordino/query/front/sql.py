@@ -62,9 +62,9 @@ def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
     return (scope.conditions if tables else scope.reader).expression(_condition(text))
 
 
-def parse_having(text: str, answered: Answered) -> Expression:
+def parse_having(text: str) -> Expression:
     """The condition in a text such as `n > 5` or `COUNT(*) > 5`, on the outputs of a question."""
-    return _having(text, _condition(text), _named_scope(text, ()), answered)
+    return _with_aggregates(text, _condition(text), _named_scope(text, ()))
 
 
 def _named_scope(text: str, tables: tuple[str, ...]) -> Scope:
@@ -186,16 +186,19 @@ def _select(text: str, select: exp.Select) -> Query:
     where = select.args.get("where")
     condition = None if where is None else scope.conditions.expression(where.this)
     keys, sets = _keys(text, select, reader, names, values)
-    outputs = _outputs(text, select, names, values, keys)
-    answered = Answered(outputs)
+    answered = Answered(_outputs(text, select, names, values, keys))
     having = select.args.get("having")
+    filtered = None if having is None else _with_aggregates(text, having.this, scope)
+    orders = _orders(text, select, reader, answered.names)
+    sorted_by = [by for _, by, _ in orders if not isinstance(by, str)]
+    answered = answered.asking(keys, [] if filtered is None else [filtered], sorted_by)
     query = Query(
         source=source,
-        outputs=outputs,
+        outputs=answered.outputs,
         where=condition,
         keys=keys,
-        having=None if having is None else _having(text, having.this, scope, answered),
-        order=_order(text, select, reader, answered),
+        having=None if having is None else _having(text, having.this, filtered, answered),
+        order=_order(text, orders, answered),
         limit=_whole(text, select, "limit"),
         offset=_whole(text, select, "offset") or 0,
         sets=sets,
@@ -236,6 +239,7 @@ def _keys(
             if (
                 isinstance(key, Column)
                 and key.table is None
+                and not key.first
                 and (name := one_of(key.name, names)) is not None
             ):
                 key = _aliased(text, node, key, values[names.index(name)])
@@ -365,29 +369,21 @@ def _outputs(
     return tuple(outputs)
 
 
-def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -> Expression:
-    known = [aggregate for output in answered.outputs for aggregate in aggregates_in(output.value)]
-
-    def nested(at: exp.Expression, found: Aggregate) -> Expression:
-        if shape(found) not in map(shape, known):
-            raise refusal(text, at, (answered.missing(found).rule, "Add this aggregate to SELECT."))
-        return found
-
-    condition = Reader(text, scope.column, nested).expression(node)
-    try:
-        return answered.condition(condition)
-    except InvalidInput as error:
-        raise UnsupportedSQL(
-            f"{error.value} in {refusal(text, node, ('', '')).value}", error.rule, error.hint
-        ) from error
+def _with_aggregates(text: str, node: exp.Expression, scope: Scope) -> Expression:
+    """A condition on the noisy answer, with columns and aggregates as they are written."""
+    return Reader(text, scope.column, lambda _, found: found).expression(node)
 
 
-def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) -> tuple[Order, ...]:
+_Orders = list[tuple[exp.Expression, str | Expression, bool]]
+"""Where it stands, the name of an output or what is sorted by, and whether it is descending."""
+
+
+def _orders(text: str, select: exp.Select, reader: Reader, names: tuple[str, ...]) -> _Orders:
     order = select.args.get("order")
     if order is None:
-        return ()
+        return []
     arguments(text, order, "expressions")
-    orders: list[Order] = []
+    orders: _Orders = []
     for node in order.expressions:
         if type(node) is not exp.Ordered:
             raise refusal(
@@ -396,20 +392,33 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
                 ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."),
             )
         arguments(text, node, "this", "desc")
-        place_in_select = ordinal(text, node.this, len(answered.outputs))
-        if place_in_select is not None:
-            name = answered.names[place_in_select]
-        else:
-            try:
-                name = answered.require(reader.item(node.this))
-            except UnsupportedSQL:
-                raise
-            except InvalidInput as error:
-                raise refusal(text, node.this, (error.rule, error.hint)) from error
+        place = ordinal(text, node.this, len(names))
+        by = reader.item(node.this) if place is None else names[place]
+        orders.append((node.this, by, bool(node.args.get("desc"))))
+    return orders
+
+
+def _having(
+    text: str, node: exp.Expression, condition: Expression | None, answered: Answered
+) -> Expression | None:
+    try:
+        return None if condition is None else answered.condition(condition)
+    except InvalidInput as error:
+        raise UnsupportedSQL(
+            f"{error.value} in {refusal(text, node, ('', '')).value}", error.rule, error.hint
+        ) from error
+
+
+def _order(text: str, orders: _Orders, answered: Answered) -> tuple[Order, ...]:
+    found: dict[str, Order] = {}
+    for node, by, descending in orders:
+        try:
+            name = by if isinstance(by, str) else answered.require(by)
+        except InvalidInput as error:
+            raise refusal(text, node, (error.rule, error.hint)) from error
         # a second order by the same output changes nothing
-        if name not in [known.output for known in orders]:
-            orders.append(Order(name, bool(node.args.get("desc"))))
-    return tuple(orders)
+        found.setdefault(name, Order(name, descending))
+    return tuple(found.values())
 
 
 def _whole(text: str, select: exp.Select, clause: str) -> int | None:

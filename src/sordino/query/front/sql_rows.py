@@ -20,7 +20,7 @@ from sordino.query.front.outputs import one_of
 from sordino.query.front.shapes import expect_few_tables, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import HINTS, arguments, refusal
-from sordino.query.front.sql_tokens import shortened
+from sordino.query.front.sql_tokens import MANY_JOINS, MOST_JOINS, shortened
 from sordino.query.tree import (
     Call,
     Case,
@@ -273,6 +273,8 @@ def read_from(
     qualifier, source = _table(text, clause.this, common)
     scope: Scope = Scope(text, ((qualifier, source.name),), common, outer)
     joined: Source = source
+    if len(select.args.get("joins") or ()) > MOST_JOINS:
+        raise refusal(text, clause, MANY_JOINS)
     for node in select.args.get("joins") or ():
         scope, joined = _join(scope, joined, node)
     return scope, joined
@@ -345,7 +347,7 @@ def _join(scope: Scope, left: Source, node: exp.Join) -> tuple[Scope, Join]:
             more.append(wider.reader.expression(part))
         else:
             on.append(pair)
-    if not on:
+    if not on and (more or side or node.args.get("using") is not None):
         raise refusal(text, node, _JOIN_FORM)
     return wider, Join(
         left,

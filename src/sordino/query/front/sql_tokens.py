@@ -24,6 +24,7 @@ __all__ = [
     "COMBINED",
     "DEEPEST_TEXT",
     "LONGEST",
+    "MANY_JOINS",
     "MOST_JOINS",
     "MOST_TOKENS",
     "ONE_SELECT",
@@ -108,9 +109,10 @@ _STATEMENTS = (
     "SUMMARIZE",
 )
 _JOINS = (
-    "a public table is joined by JOIN or LEFT JOIN",
-    "Write JOIN wards ON visits.ward = wards.name.",
+    "tables are joined by JOIN or LEFT JOIN, or stand beside each other in FROM",
+    "Write JOIN wards ON visits.ward = wards.name, or FROM visits, wards WHERE visits.ward = wards.name.",
 )
+MANY_JOINS = f"at most {MOST_JOINS} tables may be joined", "Join the public tables beforehand."
 
 _REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
@@ -493,14 +495,7 @@ def _check_depth(text: str, tokens: tuple[Token, ...]) -> None:
                 ),
             )
         if joins > MOST_JOINS:
-            raise _refuse(
-                text,
-                token,
-                (
-                    f"at most {MOST_JOINS} tables may be joined",
-                    "Join the public tables beforehand.",
-                ),
-            )
+            raise _refuse(text, token, MANY_JOINS)
         operand = kind in _LEAVES or kind in _CLOSING
         starts_call = operand and after is not None and after.token_type == _T.L_PAREN
         if not (kind == _T.NOT or kind in _SIGNS or kind in _OPENING or starts_call):

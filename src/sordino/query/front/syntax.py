@@ -98,6 +98,12 @@ _ROWS: tuple[Supported, ...] = (
             "applied to the noisy answer, hence free",
         ),
         (
+            "having, order by others",
+            "SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward HAVING COUNT(*) > 100",
+            'question("visits").group_by("ward").agg(cost=so.mean("cost")).having("COUNT(*) > 100")',
+            "released with noise as if selected, and not shown",
+        ),
+        (
             "join a public table",
             "SELECT w.region, COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.name GROUP BY w.region",
             'question("visits").join("wards", on={"ward": "name"}).group_by(so.col("region", "wards")).agg(n=so.count())',
@@ -116,7 +122,8 @@ _ROWS: tuple[Supported, ...] = (
             "join on the person",
             "SELECT sex, AVG(cost) AS cost FROM visits JOIN patients USING (patient_id) GROUP BY sex",
             'question("visits").join("patients", on="patient_id").group_by("sex").agg(cost=so.mean("cost"))',
-            "both tables have the same persons; LEFT JOIN, too; ON may add conditions",
+            "both tables have the same persons; LEFT JOIN, too; ON may add conditions; "
+            "FROM visits, patients WHERE visits.patient_id = patients.patient_id, too",
         ),
         (
             "one row per person",
@@ -490,8 +497,8 @@ REFUSED: tuple[Refused, ...] = (
         "out",
     ),
     Refused(
-        "hidden aggregates",
-        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5",
+        "other columns in HAVING",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING cost > 5",
         "to SELECT",
     ),
 )

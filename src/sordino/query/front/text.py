@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from functools import partial
 from typing import assert_never
 
 from sordino.errors import InvalidInput
@@ -102,18 +103,19 @@ def sql_text(query: Query) -> str:
         'SELECT Ward, COUNT(*) AS count FROM visits WHERE NOT (age < 65 OR cost IS NULL) GROUP BY Ward'
     """
     check_query(query)  # a tree that no front end made may be too deep for the stack
-    answered = Answered(query.outputs)
-    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _source(query.source)]
+    rows, answered = _reader(query.source), Answered(query.outputs)
+    shown = tuple(output for output in query.outputs if not output.hidden)
+    clauses = ["SELECT", ", ".join(_outputs(shown, rows)), "FROM", _source(query.source)]
     if query.where is not None:
-        clauses += ["WHERE", _ROWS.text(query.where)]
+        clauses += ["WHERE", rows.text(query.where)]
     if query.sets is not None:
-        clauses += ["GROUP BY GROUPING SETS", f"({', '.join(_sets(query))})"]
+        clauses += ["GROUP BY GROUPING SETS", f"({', '.join(_sets(query, rows))})"]
     elif query.keys:
-        clauses += ["GROUP BY", ", ".join(_keys(query))]
+        clauses += ["GROUP BY", ", ".join(_keys(query, rows))]
     if query.having is not None:
-        clauses += ["HAVING", _having(query.having, answered)]
+        clauses += ["HAVING", _having(query.having, answered, rows)]
     if query.order:
-        clauses += ["ORDER BY", ", ".join(_order(each, answered) for each in query.order)]
+        clauses += ["ORDER BY", ", ".join(_order(each, answered, rows) for each in query.order)]
     if query.limit is not None:
         clauses += ["LIMIT", str(query.limit)]
     if query.offset:
@@ -229,15 +231,19 @@ def _name(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def _column(column: Column) -> str:
-    return (
-        _name(column.name)
-        if column.table is None
-        else f"{_name(column.table)}.{_name(column.name)}"
-    )
+def _column(column: Column, first: str | None = None) -> str:
+    """A column; one of the first table is qualified where that is known to be `first`, and was named."""
+    table = first if column.table is None and column.first else column.table
+    return _name(column.name) if table is None else f"{_name(table)}.{_name(column.name)}"
 
 
-_ROWS = _Writer(_column)
+def _reader(source: Source) -> _Writer:
+    """Writes what is said of the rows of a source: where there are several tables, the first is named as it was."""
+    if not isinstance(source, Join):
+        return _Writer(_column)
+    while isinstance(source, Join):
+        source = source.left
+    return _Writer(partial(_column, first=source.name))
 
 
 def _constant(value: Value) -> tuple[int, str]:
@@ -312,14 +318,14 @@ def _pointed(digits: str, places: int) -> str:
     return f"{digits[:-places]}.{digits[-places:]}" if places else digits
 
 
-def _outputs(outputs: tuple[Output, ...]) -> Iterable[str]:
+def _outputs(outputs: tuple[Output, ...], rows: _Writer) -> Iterable[str]:
     """The items of SELECT. A column bears its own name; a default name that nobody may give is left to the parser."""
     names = tuple(output.name for output in outputs)
     given = [None if _is_default(output) else output.name for output in outputs]
     if distinct_names(given, [output.value for output in outputs]) != names:
         given = list(names)
     for output, name in zip(outputs, given, strict=True):
-        text = _ROWS.text(output.value)
+        text = rows.text(output.value)
         yield text if name is None else f"{text} AS {_name(name)}"
 
 
@@ -340,8 +346,11 @@ def _source(source: Source) -> str:
         case Subquery(rows, name):
             return f"({_rows(rows)}) AS {_name(name)}"
         case Join(left, right, on, kind, condition):
-            pairs = [f"{_column(ours)} = {_column(theirs)}" for ours, theirs in on]
-            pairs += [] if condition is None else [_ROWS.text(condition, _PREDICATE)]
+            writer = _reader(source)
+            pairs = [f"{writer.column(ours)} = {writer.column(theirs)}" for ours, theirs in on]
+            pairs += [] if condition is None else [writer.text(condition, _PREDICATE)]
+            if not pairs:
+                return f"{_source(left)}, {_source(right)}"
             return f"{_source(left)} {'LEFT ' if kind == 'left' else ''}JOIN {_source(right)} ON {' AND '.join(pairs)}"
         case _:
             assert_never(source)
@@ -351,9 +360,9 @@ def _rows(rows: Rows | UnionAll) -> str:
     """A SELECT of rows; every item has its name, but for columns that bear it."""
     if isinstance(rows, UnionAll):
         return " UNION ALL ".join(map(_rows, rows.parts))
-    items = ["*"] if rows.every else []
+    items, writer = ["*"] if rows.every else [], _reader(rows.source)
     for item in rows.items:
-        text = _ROWS.text(item.value)
+        text = writer.text(item.value)
         own = isinstance(item.value, Column) and item.value.name == item.name
         items.append(text if own else f"{text} AS {_name(item.name)}")
     clauses = [
@@ -363,26 +372,27 @@ def _rows(rows: Rows | UnionAll) -> str:
         _source(rows.source),
     ]
     if rows.where is not None:
-        clauses += ["WHERE", _ROWS.text(rows.where)]
+        clauses += ["WHERE", writer.text(rows.where)]
     if rows.keys is not None:
-        clauses += ["GROUP BY", ", ".join(_ROWS.text(key) for key in rows.keys)]
+        clauses += ["GROUP BY", ", ".join(map(writer.text, rows.keys))]
     if rows.having is not None:
-        clauses += ["HAVING", _ROWS.text(rows.having)]
+        clauses += ["HAVING", writer.text(rows.having)]
     return " ".join(clauses)
 
 
-def _sets(query: Query) -> Iterable[str]:
+def _sets(query: Query, rows: _Writer) -> Iterable[str]:
     """The sets of GROUPING SETS; a single key, too, stands in brackets."""
-    keys = list(_keys(query))
+    keys = list(_keys(query, rows))
     return (f"({', '.join(keys[place] for place in places)})" for places in query.sets or ())
 
 
-def _keys(query: Query) -> Iterable[str]:
+def _keys(query: Query, rows: _Writer) -> Iterable[str]:
     """The items of GROUP BY. There, a plain name means an output first, and a plain number a place in SELECT."""
-    values = [output.value for output in query.outputs]
-    named = {output.name.casefold(): output.value for output in query.outputs}
+    shown = [output for output in query.outputs if not output.hidden]
+    values = [output.value for output in shown]
+    named = {output.name.casefold(): output.value for output in shown}
     for key in query.keys:
-        text = _bracketed_all(_ROWS.text(key))
+        text = _bracketed_all(rows.text(key))
         if isinstance(key, Literal):
             text = f"({text})"
         elif isinstance(key, Column) and key.table is None:
@@ -397,8 +407,9 @@ def _bracketed_all(text: str) -> str:
     return f"({text})" if text[:5].upper() == '"ALL"' else text
 
 
-def _order(order: Order, answered: Answered) -> str:
-    text = _bracketed_all(_name(order.output))
+def _order(order: Order, answered: Answered, rows: _Writer) -> str:
+    hidden = (one.value for one in answered.outputs if one.hidden and one.name == order.output)
+    text = _bracketed_all(next(map(rows.text, hidden), _name(order.output)))
     if order.output in answered.names and _found(Column(order.output), answered) != order.output:
         text = str(answered.names.index(order.output) + 1)
     return text + (" DESC" if order.descending else "")
@@ -420,10 +431,10 @@ def _means(written: Expression, condition: Expression, answered: Answered) -> bo
         return False
 
 
-def _having(condition: Expression, answered: Answered) -> str:
-    """By the names of outputs; where these name columns as well, by what the outputs are."""
+def _having(condition: Expression, answered: Answered, rows: _Writer) -> str:
+    """By the names of outputs; where these name columns as well, or are not shown, by what the outputs are."""
     if _means(condition, condition, answered):
-        return _ROWS.text(condition)
+        return rows.text(condition)
     values = {output.name: output.value for output in answered.outputs}
 
     def by_value(column: Column) -> Expression:
@@ -434,13 +445,13 @@ def _having(condition: Expression, answered: Answered) -> str:
 
     def written(column: Column) -> str:
         value = values.get(column.name) if column.table == OUTPUT else None
-        return _column(column) if value is None else _ROWS.text(value, _ATOM)
+        return rows.column(column) if value is None else rows.text(value, _ATOM)
 
     valued = _replaced(condition, by_value)
     if _means(valued, condition, answered):
         return _Writer(written).text(valued)
     # A condition that no text asks for: its names are marked as outputs, in a way that the parser refuses.
-    return _ROWS.text(
+    return rows.text(
         _replaced(condition, lambda column: Column(column.name, column.table or OUTPUT))
     )
 
