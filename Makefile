@@ -58,8 +58,14 @@ lint: setup
 	$(BIN)/mypy
 
 # Neighbours in a file go to one worker, so that what they share (a Spark session, a server) is started once.
-test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+# Types are checked meanwhile, on one core while the tests wait; what mypy found is told last, and fails the target, too.
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@mkdir -p build
+	@$(BIN)/mypy > build/mypy.txt 2>&1 & mypy=$$!; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"; tests=$$?; \
+	wait $$mypy; types=$$?; cat build/mypy.txt; exit $$((tests | types))
 
 # RESUME=1 leaves out what has passed on the code as it is now (build/slow.jsonl): hours may be spent in parts.
 slow: setup

@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,19 +21,45 @@ BLOCK = re.compile(r"```(python|console|toml|output)\n(.*?)```", re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def run_console(block: str, page: str) -> None:
-    """Lines that start with a dollar sign are commands; `sordino` is the one of this environment."""
+Command = Callable[[list[str]], tuple[int, str]]
+"""Runs the words of a command: its exit code, and what it printed."""
+
+
+def in_a_process(words: list[str]) -> tuple[int, str]:
+    """Run a command as a reader would; `sordino` is the one of this environment."""
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        words, capture_output=True, text=True, env={**os.environ, "PATH": path}, timeout=60
+    )
+    return done.returncode, f"{done.stdout}\n{done.stderr}"
+
+
+def in_this_process(words: list[str]) -> tuple[int, str]:
+    """Run `sordino` without the second that a process takes to import it."""
+    from sordino.cli.app import main
+
+    assert words[0] == "sordino"
+    code: object = None
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, "utf-8", write_through=True)
+    with (
+        patch.object(sys, "argv", words),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    return 1 if code not in (None, 0) else 0, raw.getvalue().decode()
+
+
+def run_console(block: str, page: str, command: Command) -> None:
+    """Lines that start with a dollar sign are commands."""
     for line in block.splitlines():
         if line.startswith("$ "):
-            done = subprocess.run(
-                shlex.split(line[2:]),
-                capture_output=True,
-                text=True,
-                env={**os.environ, "PATH": path},
-                timeout=60,
-            )
-            assert done.returncode == 0, f"{page}: {line}\n{done.stdout}\n{done.stderr}"
+            code, printed = command(shlex.split(line[2:]))
+            assert code == 0, f"{page}: {line}\n{printed}"
 
 
 def form(text: str) -> str:
@@ -52,7 +79,7 @@ def compare(shown: str, printed: str, page: str) -> None:
     )
 
 
-def run_page(page: Path) -> dict[str, object]:
+def run_page(page: Path, command: Command = in_a_process) -> dict[str, object]:
     """All blocks of a page; a TOML block that begins with a file's name is that file.
 
     Gives the names that they made.
@@ -68,7 +95,7 @@ def run_page(page: Path) -> dict[str, object]:
         elif language == "output":
             compare(block, printed, page.name)
         elif language == "console":
-            run_console(block, page.name)
+            run_console(block, page.name, command)
         elif named := re.match(r"# (\S+\.toml)\n", block):
             Path(named.group(1)).write_text(block)
     return names

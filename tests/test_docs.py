@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tools.rewrap import WIDTH, long_lines, rewrapped
 
-from page_examples import run_page
+from page_examples import in_this_process, run_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -19,8 +19,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are run in this process; those of the first pages by processes, too, in test_wheel.py."""
     monkeypatch.chdir(tmp_path)
-    run_page(page)
+    run_page(page, in_this_process)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ class Adapter:
     """Spark takes long to parse and analyse long SQL of a shape that it has not seen;
     `make slow` asks it all the same.
     """
+    quick_plans = 50
+    """A plan takes it a quarter of a second; `make slow` asks it 10,000."""
 
     def __init__(self, session: Any = None, options: Mapping[str, str] | None = None) -> None:
         self.engine = Spark([], session=session or local_session())

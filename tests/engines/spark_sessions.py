@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SMALL", "connect_server", "local_session"]
+__all__ = ["SMALL", "connect_address", "connect_server", "local_session"]
 
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
@@ -34,8 +34,12 @@ _START = {
     "spark.driver.memory": "1g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+
+
+_PORT = "spark.connect.grpc.binding.port"
 
 
 @cache
@@ -44,7 +48,7 @@ def local_session() -> Any:
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.master("local[2]")
-    for key, value in {**_START, **SMALL}.items():
+    for key, value in {**_START, **SMALL, _PORT: str(_free_port())}.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,20 +57,22 @@ def local_session() -> Any:
     return session
 
 
+@cache
+def connect_address() -> str:
+    """A server of Spark Connect in the application of this process, which spares a second Java machine: its address."""
+    session = local_session()
+    service = session._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    service.start(session.sparkContext._jsc.sc())
+    return f"sc://127.0.0.1:{session.sparkContext.getConf().get(_PORT)}"
+
+
 @contextlib.contextmanager
 def connect_server() -> Iterator[str]:
     """A server of Spark Connect in a process of its own: its address, as long as it is needed."""
     import pyspark
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    conf = {
-        **_START,
-        **SMALL,
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-    }
+    port = _free_port()
+    conf = {**_START, **SMALL, _PORT: str(port)}
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *options, "--class",
@@ -85,6 +91,13 @@ def connect_server() -> Iterator[str]:
     finally:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def _await(port: int, server: subprocess.Popen[bytes]) -> None:

@@ -369,8 +369,9 @@ def test_a_release_by_a_public_coin() -> None:
 # mixtures of Gaussians
 
 
-@pytest.mark.parametrize("rate", ["1/100", "1/2"])
-@pytest.mark.parametrize("shift", ["1/3", "1", "3"])
+@pytest.mark.parametrize(("shift", "rate"), first_of(2, [
+    ("1/3", "1/100"), ("3", "1/2"), ("1", "1/100"), ("1", "1/2"), ("1/3", "1/2"), ("3", "1/100"),
+]))  # fmt: skip
 def test_a_mixture_of_two_is_a_sampled_gaussian(shift: str, rate: str) -> None:
     r = F(rate)
     mixture, sampled = (

@@ -402,6 +402,9 @@ def test_large_domains_are_counted_not_listed() -> None:
     for unknown in ("city", "any_int", "any_float", "any_at"):
         assert domain_size(bind(Column(unknown))) is None
     assert Multiples(-2, 2, Fraction(1, 2))[1:] == (Fraction(-1, 2), 0, Fraction(1, 2), 1)
+    for all_of in (Multiples(-7, 9, Fraction(5, 2)), Multiples(-3, 4, Fraction(2))):
+        one_by_one = [all_of[i] for i in range(len(all_of))]
+        assert [*map(repr, all_of)] == [*map(repr, one_by_one)]
     assert Starts("week", date(2020, 1, 1), date(2020, 1, 14))[-1] == date(2020, 1, 13)
 
 

@@ -39,10 +39,10 @@ def test_a_huge_cell_is_seen_without_the_clock_and_not_with_it(tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.alone
 def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
-    """2,000 pairs: a standard error of the wait is 0.009. A machine that does nothing else takes 25 minutes.
+    """2,000 pairs: a standard error of the wait is 0.009. A machine that does nothing else takes half an hour.
 
     Delays after ticks are ten thousand times shorter than the wait: there processes differ from each other, by some
-    0.04 even with equal tables, and 12 pairs of them were compared. So an area may miss 0.5 by four standard errors of
+    0.04 even with equal tables, and 12 exchanges are compared. So an area may miss 0.5 by four standard errors of
     those (by chance once in 500 areas), where that is more than 0.03. SORDINO_TIMING_PAIRS: another number of pairs,
     with three of its standard errors allowed.
     """

@@ -205,9 +205,10 @@ class Outcome:
     """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer
     came.
 
-    Both are means over the turns, and `error` is the standard error of the latter, from how far turns differ. `late`
-    are the median delay and its 99 %, in seconds; `seen` is the least delay of one table that the second area would
-    show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
+    Both are means over the turns, and `error` is the standard error of the latter, from how far the means of a turn
+    and its exchange differ. `late` are the median delay and its 99 %, in seconds; `seen` is the least delay of one
+    table that the second area would show as 0.53. Pairs with an answer that was refused or failed, in a pause say,
+    were asked again.
     """
 
     by_wait: float
@@ -283,10 +284,11 @@ def _serving(folder: Path) -> Iterator[tuple[int, str]]:
             it.terminate()
 
 
-_TURNS = (0, 1, 1, 0) * 3
+_TURNS = (0, 1) * 12
 """Whether the tables of a pair have exchanged their places. Each place has a name, and with it ticks of its own, and
 each turn new processes. So one is always a little later than the other, whatever rows it has: 0.56 was seen where both
-tables are equal. Exchanges cancel what follows the name; how far turns differ says what follows the process.
+tables are equal, and 0.62 with one name where the exchanged turn had 0.35. Exchanges cancel what follows the name; how
+far the means of a turn and its exchange differ says what follows the process.
 """
 
 
@@ -383,7 +385,8 @@ class _Lane:
         )
         middle, most = (float(np.quantile(late[0] + late[1], p)) for p in (0.5, 0.99))
         by_wait, by_lateness = (float(np.mean(each)) for each in areas)
-        error = float(np.std(areas[1], ddof=1)) / math.sqrt(len(self.times))
+        exchanged = np.reshape(areas[1], (-1, 2)).mean(axis=1)
+        error = float(exchanged.std(ddof=1)) / math.sqrt(len(exchanged))
         return Outcome(by_wait, by_lateness, error, (middle, most), seen, self.again)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -48,6 +48,13 @@ class Multiples(Sequence[Value]):
             return range(self.first, self.last + 1)[index] * self.step.numerator
         value = range(self.first, self.last + 1)[index] * self.step
         return int(value) if value.denominator == 1 else value
+
+    def __iter__(self) -> Iterator[Value]:
+        """One after the other, in whole numbers as far as possible: half the time of asking for each."""
+        above, below = self.step.numerator, self.step.denominator
+        for number in range(self.first, self.last + 1):
+            whole, rest = divmod(number * above, below)
+            yield Fraction(number * above, below) if rest else whole
 
 
 @dataclass(frozen=True)

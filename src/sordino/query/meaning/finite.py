@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from sordino.query.meaning import nodes
-from sordino.query.meaning.domains import domain
+from sordino.query.meaning.domains import Multiples, domain
 from sordino.query.meaning.expressions import key_index
 from sordino.query.meaning.reading import is_long
 from sordino.query.tree import Value
@@ -43,7 +43,8 @@ def finite(typed: Typed) -> Finite:
     list before) and a number as its number of steps, so that nothing but public values can come back, whatever the
     data hold.
     """
-    values = tuple(domain(typed) or ())
+    known = domain(typed) or ()
+    values = tuple(known)
     match typed.type:
         case Text() if is_long([str(value) for value in values]):
             # whatever is typed as listed text is one of its values or NULL already: it is grouped by itself
@@ -52,11 +53,14 @@ def finite(typed: Typed) -> Finite:
             place = nodes.place_in([str(value) for value in values], typed.sql)
             return Finite(place, tuple(range(1, len(values) + 1)), values)
         case Number(step=Fraction() as step):
-            steps = (
-                values
-                if step == 1
-                else tuple(int(Fraction(v) / step) for v in values if isinstance(v, int | Fraction))
-            )
+            if step == 1:
+                steps: tuple[Any, ...] = values
+            elif isinstance(known, Multiples) and known.step == step:
+                steps = tuple(range(known.first, known.last + 1))
+            else:
+                steps = tuple(
+                    int(Fraction(v) / step) for v in values if isinstance(v, int | Fraction)
+                )
             return Finite(key_index(typed), steps, values)
         case _:
             return Finite(typed.sql, values, values)
