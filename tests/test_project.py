@@ -149,6 +149,19 @@ def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
         assert abs(float(means.split("|")[place].strip(" ¹²³")) - float(cell[1])) < 0.001, name
 
 
+def test_figures_of_the_comparison_are_those_of_the_benchmarks() -> None:
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    lines = (ROOT / "docs" / "project" / "comparison.md").read_text().split("\n")
+    shown = next(line for line in lines if line.startswith("| epsilon of 10,000 Laplace releases"))
+    table = results.split("### δ = 1e-06: time")[1].split("### ")[0]
+    row = next(line for line in table.split("\n") if line.startswith("| 10,000 Laplace"))
+    units = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
+    times = [float(x) * units[unit] for x, unit in re.findall(r"\| ([\d.]+) (µs|ms|s)", row)]
+    ours, _, prv, rdp, zcdp = times
+    told = [float(x) for x in re.findall(r"([\d.]+) s\b", shown)]
+    assert told == pytest.approx([ours, rdp, zcdp, prv], rel=0.1)
+
+
 def test_an_output_is_compared_by_its_words() -> None:
     shown = "ward   n\n────  ───\nA     12 ± 3\n..."
     compare(shown, "ward     n\n───── ───\nA     9,999 ± 40.5\nmore\n", "page")

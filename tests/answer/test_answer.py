@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from sordino.accounting.charge import NOTHING
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.plot import MOST
-from sordino.answer.text import clean, key_text, number, spread
+from sordino.answer.text import key_text, number, spread
 from sordino.errors import InvalidInput
 from sordino.ledger.receipt import Receipt
+from sordino.privacy.text_table import clean
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Call, Column, Literal, Order, Value
 

@@ -36,7 +36,7 @@ MADE: dict[str, Report | Dossier] = {
     "plain": PLAIN,
     "zoo": ZOO,
 }
-STYLE = (Path(sordino.__file__).parent / "audit" / "reporting" / "page.css").read_text()
+STYLE = (Path(sordino.__file__).parent / "privacy" / "html_page.css").read_text()
 VOID = {"meta", "br"}
 
 

@@ -28,7 +28,7 @@ from sordino import (
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.recording import record, replay_on
 from sordino.audit.replayed.replay import replay
-from sordino.audit.replayed.same import Opaque, difference
+from sordino.audit.replayed.result_difference import Opaque, difference
 from sordino.audit.reporting.report import Report, Verdict
 from sordino.errors import InvalidInput
 from sordino.mechanisms import bits, observer

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sordino import Budget, Charge, Dataset
-from sordino.audit.reporting.officer_report import _success, _up
 from sordino.ledger.ledger import Ledger
+from sordino.ledger.officer_report import _success, _up
 from sordino.ledger.public_log import Checkpoint, VerifyingKey
 from sordino.ledger.receipt import Request
 

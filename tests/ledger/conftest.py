@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ledger.postgres_server import LOCKED, PostgresServer
-from sordino.ledger import past
+from sordino.ledger import old_entries
 
 _WITH_CHECKPOINTS = (
     "test_crashes",
@@ -24,8 +24,8 @@ _WITH_CHECKPOINTS = (
 def frequent_checkpoints(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every third entry, also in the processes that these tests fork."""
     if request.node.path.stem in _WITH_CHECKPOINTS:
-        monkeypatch.setattr(past, "EVERY", 3)
-        monkeypatch.setattr(past, "_BY_ANALYST", 0)
+        monkeypatch.setattr(old_entries, "EVERY", 3)
+        monkeypatch.setattr(old_entries, "_BY_ANALYST", 0)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from unittest import mock
 from ledger.visits import pure, spent, terms
 from sordino.accounting.charge import Charge
 from sordino.errors import SordinoError
-from sordino.ledger import past
+from sordino.ledger import old_entries
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Request
 from sordino.ledger.state import State
@@ -285,7 +285,7 @@ _charge = Ledger.charge
 
 def main() -> None:
     """Run the scene that is told on the command line."""
-    past.EVERY, past._BY_ANALYST = 3, 0  # so that checkpoints are written, too
+    old_entries.EVERY, old_entries._BY_ANALYST = 3, 0  # so that checkpoints are written, too
     told = json.loads(sys.argv[1])
     if told.get("careless"):
         Ledger.charge = _careless  # type: ignore[method-assign]

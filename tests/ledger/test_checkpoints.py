@@ -20,7 +20,7 @@ from first_of import first_of
 from ledger.tampering import edited, relinked
 from ledger.visits import declare, pay, pure, told
 from sordino.errors import LedgerDamaged, LedgerError, RequestRefused
-from sordino.ledger import past
+from sordino.ledger import old_entries
 from sordino.ledger.chain import Entry, Link, Row, canonical, digest
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.memory import MemoryStore
@@ -40,8 +40,8 @@ FEW = 5
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "EVERY", FEW)
-    monkeypatch.setattr(past, "_BY_ANALYST", 0)
+    monkeypatch.setattr(old_entries, "EVERY", FEW)
+    monkeypatch.setattr(old_entries, "_BY_ANALYST", 0)
 
 
 @pytest.fixture
@@ -316,12 +316,12 @@ def test_an_older_copy_is_found_also_before_its_checkpoint(
 def test_a_ledger_from_before_checkpoints_opens_and_gets_one(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past, "EVERY", 10**9)
+    monkeypatch.setattr(old_entries, "EVERY", 10**9)
     used(dataset)
     with Ledger.open(dataset) as ledger:
         assert "checkpoint" not in kinds(ledger._journal.store)
         before = told(ledger)
-        monkeypatch.setattr(past, "EVERY", FEW)
+        monkeypatch.setattr(old_entries, "EVERY", FEW)
         pay(ledger, "one more", "1/100", analyst="ana")
         assert kinds(ledger._journal.store)[-2:] == ["checkpoint", "charge"]
     with Ledger.open(dataset) as ledger:
@@ -392,7 +392,7 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
     amounts = [charge_facts(pure(Fraction(k, 10**9))) for k in range(1, 50)]
     answer = b"x" * 600
     for i in range(charges):
-        if past.is_due(state):
+        if old_entries.is_due(state):
             add("checkpoint", state.summary())
             state.payments.clear()
             state.requests.clear()
@@ -422,7 +422,7 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
 def test_a_million_charges_open_within_a_second(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past, "EVERY", 1024)
+    monkeypatch.setattr(old_entries, "EVERY", 1024)
     long_ledger(dataset, 1_000_000)
     times: list[float] = []
     for _ in range(3):

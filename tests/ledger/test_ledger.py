@@ -14,7 +14,7 @@ import pytest
 import sordino as so
 from ledger.visits import declare, pay, pure, spent
 from sordino.errors import BudgetExceeded, LedgerDamaged, LedgerMismatch, LedgerUnavailable
-from sordino.ledger import past
+from sordino.ledger import old_entries
 from sordino.ledger.chain import START, Entry, Link, Row
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
@@ -241,8 +241,8 @@ def test_a_ledger_of_other_bounds_is_recognised_and_explained(
     until the owner puts the declaration in force.
     """
     if checkpointed:
-        monkeypatch.setattr(past, "EVERY", 4)
-        monkeypatch.setattr(past, "_BY_ANALYST", 0)
+        monkeypatch.setattr(old_entries, "EVERY", 4)
+        monkeypatch.setattr(old_entries, "_BY_ANALYST", 0)
     dataset = declare(tmp_path, unit="pid")
     with monkeypatch.context() as before:
         before.setattr(

@@ -28,7 +28,7 @@ from ledger.faulty_disk import Call, Disk, Do
 from ledger.oracle import DATA, Asker, BareAsker, Client, SessionAsker, Tell, price
 from sordino.accounting.charge import Charge
 from sordino.errors import SordinoError
-from sordino.ledger import past
+from sordino.ledger import old_entries
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request
@@ -394,7 +394,7 @@ def _end(child: int, start: float, after: float | None) -> tuple[int, float]:
 
 def _main() -> None:
     """Fork children, for each line of jobs, until there are no more."""
-    past.EVERY, past._BY_ANALYST = 3, 0  # so that checkpoints are written, too
+    old_entries.EVERY, old_entries._BY_ANALYST = 3, 0  # so that checkpoints are written, too
     _warm()
     for line in sys.stdin:
         jobs = [Job(**fields) for fields in json.loads(line)]

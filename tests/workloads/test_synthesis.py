@@ -95,6 +95,7 @@ def test_rows_have_the_declared_types_and_what_belongs_together() -> None:
     }
     assert by["m"] - by["f"] > 8
     html = found.to_html()
+    assert "default-src 'none'" in html
     assert "<script" not in html
     assert "Differentially private" in html
     assert html.count('scope="row"') == len(NAMES)

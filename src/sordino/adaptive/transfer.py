@@ -21,6 +21,7 @@ from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, brief, float_lower, float_upper, open_unit, show
+from sordino.privacy.text_table import aligned
 
 __all__ = [
     "METHODS",
@@ -102,22 +103,15 @@ class Plan:
 
     def __str__(self) -> str:
         head = f"{self.rows:,} rows, {self.questions:,} questions, confidence {self.confidence:g}"
-        lines = [
-            head,
-            f"{'':2}{'method':<12} {'noise':<9} {'scale':>9} {'sample':>9} {'population':>11}  by",
-        ]
+        rows = [("  method", "noise", "scale", "sample", "population", "by")]
         for way in self.ways:
             scale = "" if way.scale is None else f"{float(way.scale):.3g}"
             sample = "" if way.sample is None else _up(way.sample)
-            mark = "* " if way is self.best else "  "
-            note = (
-                way.source
-                if way.adaptive
-                else f"{way.source}; not for questions that depend on answers"
-            )
-            lines.append(
-                f"{mark}{way.method:<12} {way.noise:<9} {scale:>9} {sample:>9} {_up(way.population):>11}  {note}"
-            )
+            mark = "*" if way is self.best else " "
+            note = "" if way.adaptive else "; not for questions that depend on answers"
+            cells = (f"{mark} {way.method}", way.noise, scale, sample, _up(way.population))
+            rows.append((*cells, f"{way.source}{note}"))
+        lines = [head, *aligned(rows, [False, False, True, True, True, False])]
         return "\n".join(lines)
 
 

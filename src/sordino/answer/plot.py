@@ -6,9 +6,10 @@ import math
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sordino.answer.text import clean, key_text, number, percent, spread
+from sordino.answer.text import key_text, number, percent, spread
 from sordino.errors import InvalidInput
 from sordino.privacy.picture import Picture, colours, needs_altair
+from sordino.privacy.text_table import clean
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn

@@ -11,13 +11,13 @@ from datetime import date, datetime
 from html import escape
 from typing import TYPE_CHECKING
 
-from sordino.privacy.text_table import padded, text_width
+from sordino.privacy.text_table import clean, padded, text_width
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
     from sordino.query.having import Cell
 
-__all__ = ["clean", "html", "key_text", "number", "percent", "spread", "table"]
+__all__ = ["html", "key_text", "number", "percent", "spread", "table"]
 
 _LONGEST = 40
 """Longer keys are cut."""
@@ -159,11 +159,6 @@ def key_text(cell: Cell, longest: int = _LONGEST) -> str:
         case _:
             text = clean(str(cell))
             return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def clean(text: str) -> str:
-    """Text without what would break a line or move the cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _strips(answer: Answer, rows: int, longest: int) -> list[_Strip]:

@@ -236,7 +236,7 @@ def _by_analyst(state: BudgetState, *, details: bool) -> str:
 
 
 def _charges(state: BudgetState, *, details: bool) -> str:
-    from sordino.answer.text import clean
+    from sordino.privacy.text_table import clean
 
     kept, meter = state.charges, None if details else state.meter
     lines = [

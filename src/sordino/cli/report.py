@@ -13,8 +13,8 @@ from sordino.cli.streams import note
 
 if TYPE_CHECKING:
     from sordino.accounting.filters import TwoMeterFilter
-    from sordino.audit.reporting.officer_report import Account
     from sordino.ledger.ledger import Ledger
+    from sordino.ledger.officer_report import Account
     from sordino.query.dataset import Dataset
 
 __all__ = ["account_of", "report"]
@@ -32,7 +32,7 @@ def report(
 
     Example: sordino report visits.toml --output visits-report.html
     """
-    from sordino.audit.reporting.officer_report import officer_report
+    from sordino.ledger.officer_report import officer_report
 
     dataset = load(file)
     check_target(None if output == "-" else output, "--output", dataset)
@@ -45,7 +45,7 @@ def report(
 
 def account_of(dataset: Dataset, ledger: Ledger) -> Account:
     """All that is reported about a dataset whose ledger is at hand."""
-    from sordino.audit.reporting.officer_report import Account, Spent
+    from sordino.ledger.officer_report import Account, Spent
 
     whole, log = ledger.terms.allowance, ledger.public_log()
     charges = [

@@ -18,7 +18,7 @@ from typing import Any
 
 from sordino.errors import LedgerDamaged, LedgerError, LedgerUnavailable
 from sordino.ledger.chain import START, Broken, Entry, Link, Row, linked
-from sordino.ledger.past import is_due, resumed
+from sordino.ledger.old_entries import is_due, resumed
 from sordino.ledger.receipt import request_key
 from sordino.ledger.state import Payment, State
 from sordino.ledger.store import NOT_GRANTED, Busy, Store

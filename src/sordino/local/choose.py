@@ -21,6 +21,7 @@ from sordino.local.report_text import several
 from sordino.local.subset import Subset
 from sordino.local.unary import Unary
 from sordino.privacy.exact import Number, readable, show
+from sordino.privacy.text_table import aligned
 
 __all__ = ["Candidate", "Choice", "best_of", "choose", "compared", "persons_needed"]
 
@@ -61,20 +62,15 @@ class Choice:
     candidates: tuple[Candidate, ...]
 
     def __repr__(self) -> str:
-        lines = [f"{self.protocol!r}", self.reason, ""]
-        lines.append(
-            f"{'protocol':<14}{'typical error':>14}{'largest':>10}{'bits':>8}{'server steps':>14}"
-        )
+        rows = [("protocol", "typical error", "largest", "bits", "server steps", "")]
         for one in self.candidates:
-            name = type(one.protocol).__name__
-            worst = math.sqrt(one.worst_variance)
-            note = f"  {one.objection}" if one.objection else ""
-            lines.append(
-                f"{name:<14}{one.error:>14.3g}{worst:>10.3g}{one.bits:>8}{one.work:>14.2g}{note}"
-            )
-        lines.append(
-            f"Errors are standard deviations of one share from {several(self.persons, 'report')}."
-        )
+            name, worst = type(one.protocol).__name__, math.sqrt(one.worst_variance)
+            numbers = f"{one.error:.3g}", f"{worst:.3g}", f"{one.bits}", f"{one.work:.2g}"
+            rows.append((name, *numbers, one.objection or ""))
+        table = aligned(rows, [False, True, True, True, True, False])
+        many = several(self.persons, "report")
+        errors = f"Errors are standard deviations of one share from {many}."
+        lines = [f"{self.protocol!r}", self.reason, "", *table, errors]
         return "\n".join(lines)
 
 

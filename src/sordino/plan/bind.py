@@ -14,10 +14,10 @@ from typing import Literal, assert_never
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
-from sordino.plan.early import early
 from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.joins import joined, marked
 from sordino.plan.names import Names, conjuncts, find, outermost
+from sordino.plan.pushdown import pushed_down
 from sordino.plan.relations import (
     PERSON,
     Derive,
@@ -108,7 +108,7 @@ def ask(query: tree.Query, declared: dataset.Dataset) -> Asked:
     """The rows of a question; refuses what is not declared, and what would mix persons."""
     binder = _Binder(declared.tables)
     names = binder.rows(query.source, query.where)
-    return Asked(early(names.relation), names)
+    return Asked(pushed_down(names.relation), names)
 
 
 def public_scan(table: dataset.Table) -> Scan:

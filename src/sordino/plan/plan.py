@@ -40,7 +40,7 @@ from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.having import check_having, check_order
 from sordino.query.meaning.expressions import typed
-from sordino.query.meaning.listed import expect_listed_keys
+from sordino.query.meaning.unlisted_values import expect_listed_keys
 
 __all__ = ["BoundQuestion", "Plan", "PricePoint", "bind_question", "make_plan"]
 

@@ -96,7 +96,7 @@ def _cheapest(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -
     best = min(offers, key=lambda offer: _share(offer.charge, meter))
     return (
         best,
-        f"the cheapest that reaches the error: {_share(best.charge, meter):.2%} of what is left",
+        f"the cheapest that reaches the error: {100 * _share(best.charge, meter):.4g} % of what is left",
     )
 
 

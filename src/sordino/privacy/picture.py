@@ -11,21 +11,16 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from sordino.errors import InvalidInput
+from sordino.privacy.html_page import framed
 
-__all__ = ["ENDINGS", "PAGE_POLICY", "Picture", "check_ending", "colours", "drawn", "needs_altair"]
+__all__ = ["ENDINGS", "Picture", "check_ending", "colours", "drawn", "needs_altair"]
 
 ENDINGS = (".png", ".svg", ".html", ".json")
-PAGE_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
-)
-"""Tells browsers to run no script and to load nothing, should an escape ever be forgotten."""
 _TEN = (
     "#4c78a8",
     "#f58518",
@@ -102,11 +97,7 @@ class Picture:
         return " ".join(text) if isinstance(text, list) else str(text)
 
     def _page(self) -> str:
-        return (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{PAGE_POLICY}'
-            f"<title>{escape(self._title())}</title><style>svg {{ max-width: 100%; height: auto; }}</style></head>\n"
-            f"<body>{self.svg()}</body></html>\n"
-        )
+        return framed(self._title(), self.svg(), "svg { max-width: 100%; height: auto; }")
 
     def _draw(self, file: io.IOBase, kind: str, **options: Any) -> None:
         if find_spec("vl_convert") is None:  # Altair is there, and its converter is not

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["aligned", "padded", "text_width"]
+__all__ = ["aligned", "clean", "padded", "text_width"]
 
 _GAP = "  "
 
@@ -35,6 +35,11 @@ def aligned(
     if ruled:
         cells.insert(1, ["─" * width for width in widths])
     return [_GAP.join(row).rstrip() for row in cells]
+
+
+def clean(text: str) -> str:
+    """Text without what would break a line or move the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sordino.privacy.exact import four_digits
+from sordino.privacy.html_page import framed
 from sordino.workloads.synthetic import GOOD, POOR, VERDICTS
 
 if TYPE_CHECKING:
@@ -74,12 +75,7 @@ def page(rows: Synthetic) -> str:
         parts.append(_grid(rows))
     titles = (("Single columns", 1), ("Pairs of columns", 2), ("Triples of columns, a sample", 3))
     parts += [_list(title, report.ways(count)) for title, count in titles]
-    title = f"Quality of synthetic rows of {escape(rows.table)}"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
-    )
+    return framed(f"Quality of synthetic rows of {rows.table}", "".join(parts), _STYLE)
 
 
 def _percent(share: float) -> str:

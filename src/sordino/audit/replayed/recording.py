@@ -16,7 +16,7 @@ import numpy as np
 
 from sordino.accounting.charge import Charge
 from sordino.audit.inputs.neighbors import brief
-from sordino.audit.replayed.same import difference
+from sordino.audit.replayed.result_difference import difference
 from sordino.local.repeated import Repeated
 from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching

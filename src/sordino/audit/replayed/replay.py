@@ -28,7 +28,7 @@ from sordino.audit.replayed.observed import (
 )
 from sordino.audit.replayed.query_replay import replay_query
 from sordino.audit.replayed.recording import Call, Raised, Record, lives, record, replay_on
-from sordino.audit.replayed.same import Opaque
+from sordino.audit.replayed.result_difference import Opaque
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, bounds, closed_unit, float_upper, readable, show

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from sordino.answer.text import clean
-from sordino.audit.reporting.html_parts import safe, safe_lines
 from sordino.audit.reporting.phrases import WORD, claim, needed
 from sordino.audit.reporting.report import Figure, Report
 from sordino.audit.reporting.text import figure_text
 from sordino.errors import InvalidInput
+from sordino.privacy.html_page import safe, safe_lines
 from sordino.privacy.picture import Picture, colours, needs_altair
+from sordino.privacy.text_table import clean
 
 __all__ = ["drawing", "picture"]
 

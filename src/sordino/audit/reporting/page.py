@@ -1,21 +1,11 @@
 """Reports as one HTML page that needs nothing else: for a privacy officer to read, print and file.
 
-Every text is escaped, and there are no scripts. Styles (`page.css`) are bound to one class: a notebook keeps its own.
+Every text is escaped, and there are no scripts.
 """
 
 from __future__ import annotations
 
 from sordino.audit.reporting.figures import drawing
-from sordino.audit.reporting.html_parts import (
-    bullets,
-    fact_table,
-    heading,
-    page,
-    paragraphs,
-    safe,
-    section,
-    table,
-)
 from sordino.audit.reporting.phrases import (
     WORD,
     at_least,
@@ -30,6 +20,16 @@ from sordino.audit.reporting.phrases import (
     tally,
 )
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Verdict
+from sordino.privacy.html_page import (
+    bullets,
+    fact_table,
+    heading,
+    page,
+    paragraphs,
+    safe,
+    section,
+    table,
+)
 
 __all__ = ["told_page"]
 

@@ -9,7 +9,6 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from sordino.answer.text import clean
 from sordino.answer.text_plot import LINES, Bar, bars, curves
 from sordino.audit.reporting.phrases import (
     WORD,
@@ -21,7 +20,7 @@ from sordino.audit.reporting.phrases import (
     tally,
 )
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series
-from sordino.privacy.text_table import aligned
+from sordino.privacy.text_table import aligned, clean
 
 __all__ = ["figure_text", "told_text", "verdict_line"]
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from sqlglot import ErrorLevel, UnsupportedError, exp
 from sqlglot.generators.postgres import PostgresGenerator
 
-from sordino.engines.postgres.once import computed_once
+from sordino.engines.postgres.computed_once import computed_once
 from sordino.engines.widths import Widths
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import GATE

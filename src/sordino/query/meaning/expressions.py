@@ -19,9 +19,9 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.function import kind_words
 from sordino.query.meaning.functions import FUNCTIONS
-from sordino.query.meaning.listed import expect_listed
 from sordino.query.meaning.logic import as_truth, choose
 from sordino.query.meaning.neutral import Let
+from sordino.query.meaning.unlisted_values import expect_listed
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
 

@@ -22,8 +22,8 @@ from typing import Any, Literal, TypeVar
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
-from sordino.audit.reporting.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused, SordinoError
+from sordino.ledger.officer_report import Account, Spent, officer_report
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge
 from sordino.plan.cost import Cost

@@ -15,7 +15,9 @@ from typing import assert_never
 from sordino.accounting.budget_share import left_share, part_of, percent
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.reporting.html_parts import (
+from sordino.privacy.budget import Budget
+from sordino.privacy.exact import readable
+from sordino.privacy.html_page import (
     bullets,
     fact_table,
     page,
@@ -24,8 +26,6 @@ from sordino.audit.reporting.html_parts import (
     section,
     table,
 )
-from sordino.privacy.budget import Budget
-from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.dataset import Dataset, Table
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type

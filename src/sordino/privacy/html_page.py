@@ -1,6 +1,6 @@
 """Pieces of HTML pages that need nothing else: every text is escaped, and there are no scripts.
 
-Styles (`page.css`) are bound to one class: a notebook keeps its own.
+Styles (`html_page.css`) are bound to one class: a notebook keeps its own.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from sordino.answer.text import clean
-from sordino.privacy.picture import PAGE_POLICY
+from sordino.privacy.text_table import clean
 
 __all__ = [
+    "PAGE_POLICY",
     "bullets",
     "fact_table",
+    "framed",
     "heading",
     "lines",
     "page",
@@ -26,16 +27,26 @@ __all__ = [
 ]
 
 
-def page(title: str, body: str) -> str:
+PAGE_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
+"""Tells browsers to run no script and to load nothing, should an escape ever be forgotten."""
+
+
+def framed(title: str, body: str, style: str) -> str:
     """A whole page that loads nothing and runs no script."""
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"{PAGE_POLICY}"
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{PAGE_POLICY}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{safe(title)}</title><style>\n{style}</style></head>\n"
-        f'<body><main class="so-audit">{body}</main></body></html>\n'
+        f"<title>{safe(title)}</title><style>\n{style}</style></head>\n<body>{body}</body></html>\n"
     )
+
+
+def page(title: str, body: str) -> str:
+    """Such a page for a report, which also looks well on paper."""
+    style = Path(__file__).with_suffix(".css").read_text("utf-8")
+    return framed(title, f'<main class="so-audit">{body}</main>', style)
 
 
 def heading(text: str, level: int) -> str:

@@ -95,7 +95,7 @@ def test_the_numbers_are_those_of_the_order_that_was_asked() -> None:
     for _ in range(20):
         dataset, text = chain(rng), questions(rng)
         as_written = planned(text, dataset)
-        with patch.object(bind, "early", lambda relation: relation):
+        with patch.object(bind, "pushed_down", lambda relation: relation):
             as_asked = planned(text, dataset)
         found, expected = exact(bench, dataset, as_written), exact(bench, dataset, as_asked)
         assert found == expected, text

@@ -27,23 +27,23 @@ from sordino.plan.relations import (
     mentioned,
 )
 
-__all__ = ["early"]
+__all__ = ["pushed_down"]
 
 
-def early(relation: Relation) -> Relation:
+def pushed_down(relation: Relation) -> Relation:
     """The same rows, with what drops some of them as early as it can be."""
     match relation:
         case Scan():
             return relation
         case Filter(rows, conditions):
-            found = early(rows)
+            found = pushed_down(rows)
             for part in (part for condition in conditions for part in _parts(condition, exp.And)):
                 found = _filtered(found, part)
             return found
         case Lookup(rows):
-            return _looked_up(early(rows), relation)
+            return _looked_up(pushed_down(rows), relation)
         case Join(left, right, kind=kind, condition=on):
-            sides, rest = [early(left), early(right)], list[exp.Expr]()
+            sides, rest = [pushed_down(left), pushed_down(right)], list[exp.Expr]()
             for part in [] if on is None else _parts(on, exp.And):
                 own = [mentioned([part]) <= aliases(side) for side in sides]
                 # a row on the left that fails the condition of a left join stays, without a partner
@@ -53,9 +53,9 @@ def early(relation: Relation) -> Relation:
                     rest.append(part)
             return replace(relation, left=sides[0], right=sides[1], condition=_all(rest))
         case UnionAll(parts):
-            return replace(relation, parts=tuple(map(early, parts)))
+            return replace(relation, parts=tuple(map(pushed_down, parts)))
         case Derive(rows) | PerPerson(rows) | Window(rows):
-            return replace(relation, rows=early(rows))
+            return replace(relation, rows=pushed_down(rows))
         case _:
             assert_never(relation)
 
