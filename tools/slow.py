@@ -11,6 +11,7 @@ import argparse
 import ast
 import hashlib
 import json
+import os
 import re
 import resource
 import subprocess
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "build" / "slow.jsonl"
 _FOLDERS = ("benchmarks", "deploy", "docs", "examples", "frontend", "tools")
 _MENTIONED = re.compile(rf"""["']({"|".join(_FOLDERS)})\b""")
+_MADE = ("__pycache__", "node_modules")
 _NOTHING_COLLECTED = 5
 
 
@@ -48,57 +50,82 @@ class Result:
         return self.test.split("::")[0]
 
 
+@cache
+def _content(file: Path, _state: tuple[int, int]) -> str:
+    """The digest of a file, taken again when its state is another."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@cache
+def _named(file: Path, _state: tuple[int, int]) -> tuple[frozenset[str], frozenset[str]]:
+    """The modules that a file imports, wherever in it, and the folders that it names as a text."""
+    text, names = file.read_text(), set[str]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names), frozenset(_MENTIONED.findall(text))
+
+
+def _state_of(file: Path) -> tuple[int, int]:
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
+
+
 class Tree:
     """The digest of what a test file says something about.
 
-    The package, the declared versions, the file and what it imports from this repository; folders that it names as a
-    text are taken whole.
+    The package, the declared versions, the file, what it imports from this repository, and what lies beside it in its
+    room and is no test; folders that it names as a text are taken whole.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._digest = cache(self._digest_of)
-        self._imports = cache(self._imported)
 
     def of(self, file: str) -> str:
         """The digest for one test file."""
-        found, further = {"tests/conftest.py"}, [file]
+        found, parts, further = set[str](), {"src", "pyproject.toml", "constraints.txt"}, [file]
+        further += ["tests/conftest.py", *self._beside(self.root / file)]
         while further:
             one = further.pop()
-            if one not in found:
+            if one not in found and (self.root / one).exists():
                 found.add(one)
-                further += self._imports(one)
-        folders = {
-            name for one in found if one.endswith(".py") for name in self._folders(self.root / one)
-        }
-        parts = sorted({"src", "pyproject.toml", "constraints.txt"} | found | folders)
-        text = "\n".join(f"{part} {self._digest(part)}" for part in parts)
+                if one.endswith(".py"):
+                    names, folders = _named(self.root / one, _state_of(self.root / one))
+                    further += self._files(names)
+                    parts |= {name for name in folders if (self.root / name).is_dir()}
+        text = "\n".join(f"{part} {self._digest(part)}" for part in sorted(parts | found))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _digest_of(self, part: str) -> str:
-        digest, place = hashlib.sha256(), self.root / part
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-            if file.is_file() and "__pycache__" not in file.parts:
-                digest.update(f"{file.relative_to(self.root)} {file.stat().st_size}\n".encode())
-                digest.update(file.read_bytes())
-        return digest.hexdigest()
+    def _beside(self, file: Path) -> list[str]:
+        if file.parent == self.root / "tests":
+            return []
+        own = (one for one in _files(file.parent) if not one.name.startswith("test_"))
+        return [str(one.relative_to(self.root)) for one in own]
 
-    def _folders(self, file: Path) -> set[str]:
-        return set(_MENTIONED.findall(file.read_text())) if file.exists() else set()
-
-    def _imported(self, file: str) -> list[str]:
-        """The files of this repository outside src that a file imports, wherever in it."""
-        place = self.root / file
-        nodes = list(ast.walk(ast.parse(place.read_text()))) if place.exists() else []
-        names = {
-            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
-        }
-        for node in nodes:
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    def _files(self, names: Iterable[str]) -> list[str]:
+        """Where modules are, if they are of this repository and outside src."""
         paths = [name.replace(".", "/") + ".py" for name in names]
-        known = [f"tests/{path}" for path in paths] + [p for p in paths if p.startswith(_FOLDERS)]
-        return [path for path in known if (self.root / path).exists()]
+        return [f"tests/{path}" for path in paths] + [p for p in paths if p.startswith(_FOLDERS)]
+
+    def _digest_of(self, part: str) -> str:
+        place = self.root / part
+        files = _files(place) if place.is_dir() else [place]
+        each = (
+            f"{file.relative_to(self.root)} {_content(file, _state_of(file))}\n" for file in files
+        )
+        return hashlib.sha256("".join(each).encode()).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files below a folder but what is made or fetched."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if one not in _MADE and not one.startswith(".")]
+        found += [Path(place) / name for name in names]
+    return sorted(found)
 
 
 def trees(root: Path) -> dict[str, str]:
