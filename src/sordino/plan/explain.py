@@ -81,6 +81,8 @@ def _bounds(plan: Plan) -> list[str]:
     applied = [who.applied(release.partial.bounding, release.norm) for release in plan.sums]
     applied += [who.applied("scale", "l1")] if plan.drawn else []
     given = {name: bound for bounds in applied for name, bound in bounds.given.items()}
+    if given.get("max_groups") == 1:
+        words["max_groups"] = "in this answer each person counts as if in one group only"
     return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
 
 
