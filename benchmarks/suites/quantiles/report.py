@@ -24,16 +24,17 @@ quantile. Shapes lie on a grid of 100,001 points, years on one of 111.
 WHY_MORE = """
 ### Why not 3 everywhere
 
-`src/sordino/query/aggregates/quantiles.md` has the proof that an interval of 95 % which is tight on all tables must reach
-ln(10 (M−1)) / epsilon persons to both sides, M being the number of scales on which values may lie, where the estimate
-needs 3 to 6 / epsilon. So an interval ends beyond a gap, a jump or the last row that is fewer persons away; the
-estimate's 95 % error does not. That is so
+An interval must hold on every table, so it reaches at least some persons far to both sides, whatever the data are; the
+95 % error is that of one table, and of ranks about a third as far. Where values grow faster than ranks, the ratio is
+above 3:
 
-- at 0.9 and 0.99 of small tables, where so few rows are above the level, and where a long tail makes the next ones lie
-  far apart;
+- at 0.9 and 0.99 of small tables, where the interval reaches beyond the last rows and the estimate does not;
 - around jumps: humps, powers of ten, the edge of many zeros;
-- where a fixed table happens to have its rows close together at the level and far apart beside it. Of two tables of one
-  shape one then has 2, the other 5.
+- where a table happens to have its rows close together at the level and far apart beside it. Of two tables of one shape
+  one then has 2, the other 5.
+
+`src/sordino/query/aggregates/quantiles.md` proves how far an interval that is tight on all tables must reach (half as far
+as these, for a median), says what was tried to narrow them, and what remains open: no proof forbids 3 in a single cell.
 """
 
 

@@ -167,8 +167,8 @@ def explain(
             else draws.errors(column.epsilon, column.moved, column.unit, plan.cost.confidence)
         )
         lines += [f"    noise      {line}" for line in told]
-    if plan.selection is not None and (selection := plan.selection.mechanism) is not None:
-        half, certain = (-(-w // plan.selection.unit) for w in (selection.half, selection.certain))
+    if (enough := _enough(plan)) is not None:
+        half, certain = enough
         lines.append(
             f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on"
         )
@@ -376,6 +376,14 @@ def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
     )
 
 
+def _enough(plan: Plan) -> tuple[int, int] | None:
+    """From how many persons on a private key is told with probability 1/2, and from how many always."""
+    if plan.selection is None or (selection := plan.selection.mechanism) is None:
+        return None
+    unit = plan.selection.unit
+    return -(-selection.half // unit), -(-selection.certain // unit)
+
+
 def reading_notes(plan: Plan) -> tuple[str, ...]:
     """What a reader of the answer should know about its numbers."""
     notes = []
@@ -388,7 +396,10 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
         notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan.whose)]
     notes += [f"Not read: {line}." for line in _unread(plan)]
     if plan.private_keys:
-        notes.append("Groups of few persons are left out; rows without a key are in no group.")
+        few = "Groups of few persons are left out"
+        if (enough := _enough(plan)) is not None:
+            few += f": one of {enough[0]:,} half the time, of {enough[1]:,} never"
+        notes.append(f"{few}; rows without a key are in no group.")
     if plan.cost.nonnegative:
         notes.append("Negative numbers were raised to zero.")
     return tuple(notes)
