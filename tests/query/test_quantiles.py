@@ -338,6 +338,11 @@ def test_a_guess_follows_known_laws() -> None:
     low, high = humps.around(widths)
     assert high[1, 1] < 103
     assert low[1, 3] > 897
+    whole = QuantileGuess(np.array([0, 0.25, 0.75, 1]), np.array([-90, 0, 1, 90.0]))
+    low, high = whole.around(np.full((1, 4), 0.01))
+    assert not np.isnan([low, high]).any()
+    assert (low[0, 0], high[0, 3]) == (-math.inf, math.inf)
+    assert 1 < high[0, 2] < 10
     for few in (np.array([0.2, 0.4]), np.array([0.2, 0.2 + 1e-15, 0.4])):
         low, high = QuantileGuess(few, few).around(np.full((1, len(few)), 0.1))
         assert np.isinf(low).all()
