@@ -20,6 +20,7 @@ from scipy.special import chdtrc
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import SecureBits
 from sordino.query.aggregates import quantiles
+from sordino.query.aggregates.quantile_guess import QuantileGuess
 from sordino.query.aggregates.quantiles import (
     FINENESS,
     QuantileEstimate,
@@ -225,94 +226,154 @@ FOUR_CUTS = [[1, 2, 4, 6], [0, 0, 4, 8], [3, 3, 3, 3], [2, 5, 6, 7]]
 
 def widened(
     table: tuple[int, ...], cuts: list[int], rate: Fraction, confidence: Fraction
-) -> tuple[Any, list[float]]:
-    """The ends of four intervals by rung, and the law of the rung, whose distances are those of the definition."""
+) -> tuple[Any, npt.NDArray[np.float64]]:
+    """The ends of four intervals by candidate, and the law of the candidate,
+    whose distances are those of the definition.
+    """
     spread = quantiles._Spread.of(np.arange(len(table)), np.array(table), len(table), FOUR)
     widening = quantiles._Widening.of(spread, FOUR, rate, confidence)
-    low, high = widening.ends(cuts)
-    parts, unit, margins = Naive(table, 2).parts, 30 * 2, list[float]()
-    for lows, highs in zip(low.tolist(), high.tolist(), strict=True):
-        ranks = [
-            (-1, sum(parts[:u]) - p * sum(parts)) for p, u in zip(FOUR, lows, strict=True) if u > 0
-        ]
-        ranks += [
-            (1, sum(parts[:u]) - p * sum(parts))
-            for p, u in zip(FOUR, highs, strict=True)
-            if u < len(parts)
-        ]
-        margins.append(min((float(sign * rank) for sign, rank in ranks), default=math.inf))
-    assert [
-        math.inf if m is None else m / unit for m in widening.margins(low, high)
-    ] == pytest.approx(margins)
-    slack, slope = widening.slack / unit, float(widening.slope * unit)
-    assert slope == pytest.approx(float(rate) / 2 / 0.9)
-    assert slack >= math.log(len(quantiles._WIDENINGS) / float(1 - confidence)) / slope
-    before = [-math.inf, *margins[:-1]]
-    distances = [
-        max(0.0, slack - own, early - slack) for own, early in zip(margins, before, strict=True)
-    ]
-    found = widening.distances(widening.margins(low, high))
-    assert [d / unit for d in found] == pytest.approx([d for d in distances if d < math.inf])
-    weights = [math.exp(-slope * d) for d in distances]
-    return list(zip(low.tolist(), high.tolist(), strict=True)), [w / sum(weights) for w in weights]
+    low, high, own, slacks = widening.candidates(cuts)
+    unit = widening.unit * quantiles.FINENESS
+    assert float(widening.slope * unit) == pytest.approx(float(rate))
+    parts = Naive(table, 2).parts
+    below = np.array([float(sum(parts[:u], Fraction(0))) for u in range(len(parts) + 1)])
+    part = np.array([float(p) for p in FOUR])
+    ranks = (below[:, None] - part * below[-1]) / (2 * np.maximum(part, 1 - part))
+    lower, upper = -ranks[low, np.arange(4)], ranks[high, np.arange(4)]
+    margins = np.where(own, np.stack([lower, upper]), math.inf).min(axis=(0, 2))
+    assert not own[:, -1].any()
+    good = margins - np.array(slacks, float) / unit
+    good[-1] = 0
+    before = np.concatenate([[-math.inf], np.maximum.accumulate(good)[:-1]])
+    distances = np.maximum(np.maximum(-good, before), 0)
+    found = widening.distances(low, high, own, slacks)
+    assert np.allclose((found / unit).astype(float), distances)
+    assert distances.min() == 0
+    weights = np.exp(-float(rate) * distances)
+    return (low, high), weights / weights.sum()
 
 
 def test_intervals_around_known_cuts_are_private_together_for_every_neighbour() -> None:
     """All four for the price of one draw; and no table has more than what is promised in which any of them misses."""
-    tables = [
-        *product(range(3), repeat=4),
-        (9, 0, 0, 0),
-        (0, 0, 40, 1),
-        (7, 0, 0, 6),
-        (0, 30, 0, 31),
-        (50, 50, 50, 50),
-    ]
-    small, tightest, worst = tables[:81], 0.0, 0.0
+    lopsided = [(9, 0, 0, 0), (0, 0, 40, 1), (7, 0, 0, 6), (0, 30, 0, 31), (50, 50, 50, 50)]
+    small, tightest, worst = list(product(range(3), repeat=4)), 0.0, 0.0
     with coarse(2):
         for cuts in FOUR_CUTS:
-            laws = {table: widened(table, cuts, HALF, Fraction(9, 10)) for table in tables}
+            laws = {
+                table: widened(table, cuts, HALF, Fraction(9, 10)) for table in small + lopsided
+            }
             for a, b in neighbours(small, 2):
                 epsilon = sum(abs(x - y) for x, y in zip(a, b, strict=True)) / 2
-                pairs = [(p, q) for p, q in zip(laws[a][1], laws[b][1], strict=True) if p]
-                loss = max(abs(math.log(p / q)) for p, q in pairs)
+                loss = float(np.abs(np.log(laws[a][1] / laws[b][1])).max())
                 assert loss <= epsilon + 1e-9
                 tightest = max(tightest, loss / epsilon)
-            for table, (ends, law) in laws.items():
-                missed = 0.0
-                for (lows, highs), p in zip(ends, law, strict=True):
-                    touched = [
-                        (low // 2, (high - 1) // 2) for low, high in zip(lows, highs, strict=True)
-                    ]
-                    true = [
-                        true_quantiles(np.arange(4), np.array(table), level, 4) for level in FOUR
-                    ]
-                    held = all(
-                        first <= v <= end
-                        for (first, end), all_ in zip(touched, true, strict=True)
-                        for v in all_
-                    )
-                    missed += 0 if held else p
+            for table, ((lows, highs), law) in laws.items():
+                held = np.ones(len(law), bool)
+                for i, level in enumerate(FOUR):
+                    for v in true_quantiles(np.arange(4), np.array(table), level, 4):
+                        held &= (lows[:, i] // 2 <= v) & (v <= (highs[:, i] - 1) // 2)
+                missed = float(law[~held].sum())
                 assert missed <= 0.1 + 1e-9, (table, cuts)
                 worst = max(worst, missed)
     assert tightest > 0.3
     assert worst > 0.02
 
 
-def test_widenings_hold_those_before_and_end_with_the_whole_grid() -> None:
+@pytest.mark.parametrize("count", [4, 12, 13, 25])
+def test_all_wrong_candidates_together_have_no_more_than_the_probability_that_may_fail(
+    count: int,
+) -> None:
+    """And the slack of those without exceptions is not much more than that of so many rungs alone."""
+    levels = tuple(Fraction(i + 1, count + 1) for i in range(count))
+    spread = quantiles._Spread.of(np.arange(0), np.arange(0), 5, levels)
+    widening = quantiles._Widening.of(spread, levels, HALF, Fraction(19, 20))
+    rung, choice = quantiles._order(len(quantiles._WIDENINGS) + 1, count)
+    failing = [math.exp(-float(widening.slope * widening.slacks[nth])) for nth in choice.tolist()]
+    assert 0.0499 < sum(failing) <= 0.05
+    alone = math.log((len(quantiles._WIDENINGS) + 1) / 0.05)
+    assert float(widening.slope * widening.slacks[0]) < alone + 0.3
+    narrow_first = rung + quantiles._AS_WIDE_AS * widening.exceptions.sum(axis=1)[choice]
+    assert (np.diff(narrow_first) >= 0).all()
+    assert len(set(zip(rung.tolist(), choice.tolist(), strict=True))) == len(rung)
+
+
+def test_exceptions_have_the_ends_of_their_neighbours_and_the_last_candidate_cannot_miss() -> None:
     rng = np.random.default_rng(1)
-    for count, last in ((4, 3), (9, 1000), (20, 2**40)):
+    for count, last in ((4, 3), (9, 1000), (13, 2**40)):
         levels = tuple(Fraction(i + 1, count + 1) for i in range(count))
         spread = quantiles._Spread.of(np.arange(0), np.arange(0), last, levels)
         widening = quantiles._Widening.of(spread, levels, HALF, Fraction(19, 20))
-        for _ in range(20):
+        for _ in range(5):
             cuts = sorted(rng.integers(0, last * FINENESS + 1, count).tolist())
-            low, high = widening.ends(cuts)
-            assert (low <= np.array(cuts)).all()
-            assert (high >= np.array(cuts)).all()
-            assert (np.diff(low, axis=0) <= 0).all()
-            assert (np.diff(high, axis=0) >= 0).all()
+            low, high, own, _ = widening.candidates(cuts)
+            rung, choice = quantiles._order(len(quantiles._WIDENINGS) + 1, count)
+            rows, columns = widening.rungs(cuts)
+            for nth in rng.integers(0, len(low), 40).tolist():
+                excepted = widening.exceptions[choice[nth]]
+                for i in range(count):
+                    below = [0, *rows[rung[nth], : i + 1][~excepted[: i + 1]].tolist()]
+                    above = [spread.last, *columns[rung[nth], i:][~excepted[i:]].tolist()]
+                    assert (low[nth, i], high[nth, i]) == (max(below), min(above))
+                    assert own[0, nth, i] == (not excepted[i] and max(below) > 0)
+                    assert own[1, nth, i] == (not excepted[i] and min(above) < spread.last)
             assert (low[-1] == 0).all()
-            assert (high[-1] == last * FINENESS).all()
+            assert (high[-1] == spread.last).all()
+
+
+def test_a_guess_follows_known_laws() -> None:
+    """Even ground and exponential tails are met, and a jump on one side of a level is not spread to the other."""
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.9, 0.99])
+    widths = np.array([[0.001], [0.02]]) * np.ones(6)
+    for law, worst in ((lambda p: 1000 * p, 1.001), (lambda p: -100 * np.log1p(-p), 1.6)):
+        low, high = QuantileGuess(levels, law(levels)).around(widths)
+        below, above = (
+            law(levels) - law(levels - widths),
+            law(levels + np.minimum(widths, 1 - 1e-9 - levels)) - law(levels),
+        )
+        ratios = [(law(levels) - low)[0] / below[0], (high - law(levels))[0] / above[0]]
+        assert np.max(ratios) < worst
+        assert np.min(ratios) > 1 / worst
+        assert math.isinf(high[1, -1])
+    humps = QuantileGuess(levels, np.array([95, 100, 500, 900, 905, 912.0]))
+    low, high = humps.around(widths)
+    assert high[1, 1] < 103
+    assert low[1, 3] > 897
+    whole = QuantileGuess(np.array([0, 0.25, 0.75, 1]), np.array([-90, 0, 1, 90.0]))
+    low, high = whole.around(np.full((1, 4), 0.01))
+    assert not np.isnan([low, high]).any()
+    assert (low[0, 0], high[0, 3]) == (-math.inf, math.inf)
+    assert 1 < high[0, 2] < 10
+    for few in (np.array([0.2, 0.4]), np.array([0.2, 0.2 + 1e-15, 0.4])):
+        low, high = QuantileGuess(few, few).around(np.full((1, len(few)), 0.1))
+        assert np.isinf(low).all()
+        assert np.isinf(high).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_intervals_are_made_of_any_cuts_whatsoever(data: st.DataObject) -> None:
+    """After the charge nothing may fail: levels that are all but equal, cuts in one place, the widest grid."""
+    close = st.integers(0, 9).map(lambda i: Fraction(i, 10**20))
+    asked = data.draw(
+        st.sets(
+            st.one_of(st.fractions(0, 1, max_denominator=999), close, close.map(lambda p: 1 - p)),
+            min_size=4,
+            max_size=7,
+        )
+    )
+    levels = tuple(sorted(asked))
+    positions = data.draw(st.sampled_from([1, 3, 1000, 2**50]))
+    spread = quantiles._Spread.of(
+        np.zeros(1, np.int64), np.array([data.draw(st.integers(0, 5))]), positions, levels
+    )
+    widening = quantiles._Widening.of(spread, levels, Fraction(1, 3), 0.95)
+    places = st.one_of(st.sampled_from([0, 1, spread.last]), st.integers(0, spread.last))
+    cuts = sorted(data.draw(st.lists(places, min_size=len(levels), max_size=len(levels))))
+    low, high, own, slacks = widening.candidates(cuts)
+    assert low.min() >= 0
+    assert high.max() <= spread.last
+    assert min(widening.distances(low, high, own, slacks)) == 0
+    assert len(widening.draw(cuts, Tape(3))) == len(levels)
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=str)
@@ -394,13 +455,7 @@ def test_all_draws_of_one_answer_spend_no_more_than_its_rate(count: int) -> None
 
     def together(spread: Any, levels: Any, rate: Fraction, confidence: Any) -> Any:
         found = widening_of(spread, levels, rate, confidence)
-        ladders.append(
-            found.slope
-            * FINENESS
-            * 2
-            * max(max(level, 1 - level) for level in levels)
-            * (count + 1)
-        )
+        ladders.append(found.slope * FINENESS * found.unit)
         return found
 
     with (

@@ -1,8 +1,8 @@
-"""Medians by themselves: how wide intervals are beside the real errors, and how long 201 grouped medians take.
+"""Medians by themselves: nine levels at once, and how long 201 grouped medians take.
 
-`python -m benchmarks.suites.queries.medians widths [TRIALS]` prints half-widths over 95 % errors and the coverage, for
-tables of several sizes, `... deciles [TRIALS]` errors and half-widths of nine levels at once. `... seconds [ROWS]` asks
-Sordino and DuckDB's own `quantile_disc` with distinct persons in turn.
+`python -m benchmarks.suites.queries.medians deciles [TRIALS]` prints errors and half-widths of nine levels at once,
+`... seconds [ROWS]` asks Sordino and DuckDB's own `quantile_disc` with distinct persons in turn. How wide intervals are
+beside the real errors is measured by the quantiles suite.
 """
 
 import sys
@@ -29,39 +29,6 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "lognormal": lambda rng, rows: rng.lognormal(3, 1, rows),
     "even": lambda rng, rows: rng.uniform(0, 1000, rows),
 }
-LEVELS = tuple(Fraction(i, 100) for i in (5, 25, 50, 75, 90, 99))
-
-
-def widths(trials: int) -> Iterator[str]:
-    """On a grid of 100,001 points, persons of one row and of ten."""
-    for rows in (100, 1000, 10_000, 100_000):
-        found: list[tuple[float, float]] = []
-        for (name, shape), epsilon, own in product(
-            SHAPES.items(), (Fraction(1, 10), Fraction(1), Fraction(3)), (1, 10)
-        ):
-            data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)
-            cells, counts = np.unique(np.rint(data * 100).astype(np.int64), return_counts=True)
-            for level in LEVELS:
-                at = np.searchsorted(np.cumsum(counts) * level.denominator, level.numerator * rows)
-                truth, asked = (
-                    int(cells[at]),
-                    {"positions": 100_001, "levels": (level,), "rate": epsilon / own},
-                )
-                drawn = [noisy_quantiles(cells, counts, **asked)[0] for _ in range(trials)]
-                error = float(np.quantile([abs(one.value - truth) for one in drawn], 0.95))
-                half = float(np.mean([one.high - one.low for one in drawn])) / 2
-                found.append(
-                    (
-                        half / max(error, 1),
-                        float(np.mean([one.low <= truth <= one.high for one in drawn])),
-                    )
-                )
-        ratios = sorted(ratio for ratio, _ in found)
-        above = sum(ratio > 3 for ratio in ratios) / len(ratios)
-        yield (
-            f"{rows:,} rows: half-width over 95 % error: median {median(ratios):.2f}, largest {ratios[-1]:.2f}, above 3 in "
-            f"{above:.0%}; coverage {np.mean([covered for _, covered in found]):.3f}, least {min(c for _, c in found):.3f}"
-        )
 
 
 def deciles(trials: int) -> Iterator[str]:
@@ -143,8 +110,8 @@ def seconds(rows: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    what, *more = sys.argv[1:] or ["widths"]
-    asked = {"widths": (widths, 100), "deciles": (deciles, 200), "seconds": (seconds, 1_500_000)}
+    what, *more = sys.argv[1:] or ["deciles"]
+    asked = {"deciles": (deciles, 200), "seconds": (seconds, 1_500_000)}
     of, usual = asked[what]
     for line in of(int(more[0]) if more else usual):
         print(line, flush=True)

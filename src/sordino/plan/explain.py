@@ -81,6 +81,8 @@ def _bounds(plan: Plan) -> list[str]:
     applied = [who.applied(release.partial.bounding, release.norm) for release in plan.sums]
     applied += [who.applied("scale", "l1")] if plan.drawn else []
     given = {name: bound for bounds in applied for name, bound in bounds.given.items()}
+    if given.get("max_groups") == 1:
+        words["max_groups"] = "in this answer each person counts as if in one group only"
     return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
 
 
@@ -165,8 +167,8 @@ def explain(
             else draws.errors(column.epsilon, column.moved, column.unit, plan.cost.confidence)
         )
         lines += [f"    noise      {line}" for line in told]
-    if plan.selection is not None and (selection := plan.selection.mechanism) is not None:
-        half, certain = (-(-w // plan.selection.unit) for w in (selection.half, selection.certain))
+    if (enough := _enough(plan)) is not None:
+        half, certain = enough
         lines.append(
             f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on"
         )
@@ -373,6 +375,14 @@ def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
     )
 
 
+def _enough(plan: Plan) -> tuple[int, int] | None:
+    """From how many persons on a private key is told with probability 1/2, and from how many always."""
+    if plan.selection is None or (selection := plan.selection.mechanism) is None:
+        return None
+    unit = plan.selection.unit
+    return -(-selection.half // unit), -(-selection.certain // unit)
+
+
 def reading_notes(plan: Plan) -> tuple[str, ...]:
     """What a reader of the answer should know about its numbers."""
     notes = []
@@ -385,7 +395,10 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
         notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan.whose)]
     notes += [f"Not read: {line}." for line in _unread(plan)]
     if plan.private_keys:
-        notes.append("Groups of few persons are left out; rows without a key are in no group.")
+        few = "Groups of few persons are left out"
+        if (enough := _enough(plan)) is not None:
+            few += f": one of {enough[0]:,} half the time, of {enough[1]:,} never"
+        notes.append(f"{few}; rows without a key are in no group.")
     if hidden := [name for name in plan.query.hidden if name in plan.errors()]:
         names = ", ".join(hidden)
         notes.append(

@@ -129,7 +129,7 @@ class PrivateBounds(Plan):
             )
             said.append(
                 f"Bounds of {one.search.what} found privately: {readable(bounds.lower)} to {readable(bounds.upper)}; about "
-                f"{four_digits(min(100 * beyond, 100.0))} % (± {four_digits(100 * around)}) of the values lie beyond and "
+                f"{_percent(beyond)} % (± {_percent(around)}) of the values lie beyond and "
                 f"were moved to them.{doubt}"
             )
         return (*said, f"Finding bounds took {part} % of epsilon {readable(self.epsilon)}.")
@@ -206,6 +206,11 @@ def _planned(
         replace(output, value=_clamped(output.value, limits)) for output in query.outputs
     )
     return make_plan(replace(query, outputs=outputs), dataset, cost, meter)
+
+
+def _percent(part: float) -> str:
+    """A part of all, to a tenth of a percent."""
+    return four_digits(round(100 * min(part, 1.0), 1))
 
 
 def _clamped(value: tree.Expression, limits: Mapping[tree.Expression, Limits]) -> tree.Expression:

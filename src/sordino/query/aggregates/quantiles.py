@@ -51,7 +51,8 @@ proportion to their ranges. The last rung besides is the whole grid.
 _RARE = 5
 """How much rarer one more exception is taken to be: what remains for none is all but a fifth and a fifth of that."""
 
-_MOST_LEVELS_FOR_PAIRS = 12
+_MOST_LEVELS = (24, 12)
+"""Of how many levels, at most, one may be an exception, and two; of more there are too many choices."""
 
 _AS_WIDE_AS = 4
 """An exception is worth so many rungs: the intervals of all others must be 4 times narrower with it."""
@@ -521,7 +522,7 @@ class _Widening:
 @lru_cache(maxsize=64)
 def _exceptions(levels: int) -> tuple[npt.NDArray[np.bool_], tuple[Fraction, ...]]:
     """All choices of few exceptions, and for each a weight: the inverses of all weights sum to 1."""
-    most = min(levels, 2 if levels <= _MOST_LEVELS_FOR_PAIRS else 1)
+    most = sum(levels <= limit for limit in _MOST_LEVELS)
     chosen = [places for count in range(most + 1) for places in combinations(range(levels), count)]
     found = np.zeros((len(chosen), levels), bool)
     for row, places in zip(found, chosen, strict=True):
@@ -575,7 +576,12 @@ def interval_rank(
     levels: int = 1,
     level: Fraction = Fraction(1, 2),
 ) -> float:
-    """The half-width of an interval to expect, in units of weight between the estimate and each end."""
+    """The half-width of an interval to expect, in units of weight between the estimate and each end.
+
+    Of more than three levels the one that is off most, about half of what each may be, decides for all.
+    """
     spread = 2 * max(level, 1 - level) / _shares(levels, confidence)[1]
-    rungs = len(_offsets(positions)) if levels <= MOST_TOGETHER else len(_WIDENINGS) + 1
-    return _slack(rungs, rate / spread, confidence) * 1.3
+    if levels <= MOST_TOGETHER:
+        return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.3
+    off = rank_error(rate, confidence, levels=levels, level=level)
+    return (_slack(len(_WIDENINGS) + 2, rate / spread, confidence) + 0.55 * off) * 1.2
