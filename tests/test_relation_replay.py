@@ -8,9 +8,12 @@ tools/mutants/relations.toml.
 
 from __future__ import annotations
 
+import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -29,7 +32,7 @@ from relation_cases import (
     shuffled,
     side_by_side,
 )
-from relation_questions import Questions, grouped_by_data
+from relation_questions import Questions, beside, grouped_by_data
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, moved
 from sordino.errors import InvalidInput
@@ -41,6 +44,7 @@ from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
+from sordino.release import NoisyGroups, exact_groups, finished
 from sordino.session import Session
 
 FAMILIES = ("laplace", "gaussian")
@@ -97,6 +101,14 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
     several = star(rng, world, pairs)
     datasets = [world.dataset(data) for data in several]
     plans = list(random_plans(rng, world, datasets[0], queries, seen))
+    for found in plans:
+        try:
+            aside = planned(beside(found.query), datasets[0], found.cost.mechanism)
+        except InvalidInput:  # a name that stands in several tables must be qualified there
+            continue
+        seen["beside"] += aside.query != found.query
+        if aside.sql() != found.sql() or aside.charge != found.charge:
+            yield f"{seed}: another plan with tables beside each other: {found.query}"
     for found in plans[:1]:
         again = planned(found.query, datasets[-1], found.cost.mechanism)
         if (str(again), again.sql(), again.charge) != (str(found), found.sql(), found.charge):
@@ -170,6 +182,7 @@ def test_direct(part: int) -> None:
     print(dict(seen))
     assert seen["refused"] < seen["admitted"]
     assert seen["moved"] * 5 > seen["triples"]
+    assert seen["beside"] > 5
 
 
 @pytest.mark.parametrize("part", first_of(2, range(4)))
@@ -269,13 +282,86 @@ def test_neither_the_order_of_rows_nor_threads_matter() -> None:
 
 def test_questions_come_back_from_their_text() -> None:
     """What a ledger notes of a nested question is that question, whichever front end made it."""
+    seen = 0
     for seed in range(900, 920):
         rng = random.Random(seed)
         world = random_world(rng)
         dataset = world.dataset(random_state(rng, world, Keys(world)).data(world))
         for found in random_plans(rng, world, dataset, 5, Counter()):
-            text = sql_text(parse(sql_text(found.query)))  # aliases that nothing needs are left out
+            again = parse(sql_text(found.query))  # aliases that nothing needs are left out
+            text = sql_text(again)
             assert sql_text(parse(text)) == text, seed
+            # it is the same question, and can be asked: also where a name needs its table
+            mechanism = found.cost.mechanism
+            assert planned(again, dataset, mechanism).sql() == found.sql(), (seed, text)
+            seen += any(output.hidden for output in again.outputs)
+    assert seen > 5
+
+
+def test_arithmetic_is_that_of_its_parts() -> None:
+    """On exact numbers: what an answer shows of `a / b` is the quotient of what it shows of a and b."""
+    compared = 0
+    for seed in range(980, 992):
+        rng = random.Random(seed)
+        world = random_world(rng)
+        data = random_state(rng, world, Keys(world)).data(world)
+        dataset = world.dataset(data)
+        bench().load(dataset.tables, world.frames(data))
+        for found in random_plans(rng, world, dataset, 6, Counter()):
+            if not any(map(is_arithmetic, found.query.outputs)):
+                continue
+            shown = tuple(replace(output, hidden=False) for output in found.query.outputs)
+            plan = planned(
+                replace(found.query, outputs=shown, having=None, order=()),
+                dataset,
+                found.cost.mechanism,
+            )
+            groups = exact_groups(plan, [bench().engine.run(s) for s in plan.statements])
+            drawn = {
+                release.name: [
+                    release.column.draws.exactly(cells) for cells in groups.cells[release.name]
+                ]
+                for release in plan.drawn
+            }
+            exact = NoisyGroups(groups.keys, groups.vectors, drawn)
+            answer = finished(exact, groups.public, plan)
+            cells = {output.value: answer[output.name] for output in shown}
+            for output in shown:
+                if is_arithmetic(output):
+                    for i, cell in enumerate(answer[output.name]):
+                        compared += 1
+                        naive = arithmetic(output.value, {v: c[i] for v, c in cells.items()})
+                        assert close(cell, naive), (seed, plan.query)
+    assert compared > 20
+
+
+def is_arithmetic(output: tree.Output) -> bool:
+    return isinstance(output.value, tree.Call) and bool(tree.aggregates_in(output.value))
+
+
+def arithmetic(value: tree.Expression, cells: dict[tree.Expression, Any]) -> float | None:
+    """Arithmetic of the numbers in an answer; None where one is missing or zero divides."""
+    match value:
+        case tree.Literal(constant):
+            return float(constant)  # type: ignore[arg-type]
+        case tree.Aggregate():
+            return None if cells[value] is None else float(cells[value])
+        case tree.Call(function, parts):
+            numbers = [arithmetic(part, cells) for part in parts]
+            if None in numbers or (function == "/" and not numbers[1]):
+                return None
+            names = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "neg": "neg"}
+            return float(getattr(operator, names[function])(*numbers))
+    raise AssertionError(value)
+
+
+def close(one: Any, other: float | None) -> bool:
+    one = None if one is None or math.isnan(one) else float(one)
+    return one is other or (
+        one is not None
+        and other is not None
+        and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+    )
 
 
 def test_every_admitted_question_is_explained_and_answered() -> None:
@@ -289,7 +375,5 @@ def test_every_admitted_question_is_explained_and_answered() -> None:
                 assert found.promise
                 assert all(name in str(found) for name in found.whose.tables)
                 answer = session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
-                assert list(answer.names) == [output.name for output in found.query.outputs], (
-                    seed,
-                    found.query,
-                )
+                shown = [output.name for output in found.query.outputs if not output.hidden]
+                assert list(answer.names) == shown, (seed, found.query)

@@ -177,9 +177,8 @@ class _Listed:
 def _is_looked_up(declared: dataset.Column) -> bool:
     """Whether the cells of a column are looked up in a long public list."""
     values = getattr(declared.type, "values", None)
-    return (
-        isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values)
-    )
+    listed = isinstance(declared.type, Text | Number) and values is not None
+    return listed and not declared.clean and reading.is_long(values or ())
 
 
 def _scan(

@@ -55,12 +55,14 @@ class _Frozen(Mapping[str, V]):
 class Column:
     """One declared column: what kind of cells the source holds, and what is public of their values.
 
-    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC.
+    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC. Cells that are
+    `clean` were made values of this type before: a session that holds its tables says so, no declaration does.
     """
 
     kind: Kind
     type: Type
     zone: str | None = None
+    clean: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,9 @@ _LONG, _LONG_TEXT = 64, 2000
 
 def read(column: dataset.Column, sql: exp.Expression) -> Typed:
     """The cleaned column: its SQL never fails and never leaves the declared type; `sql` names the raw cells."""
+    if column.clean and not isinstance(column.type, Nothing):
+        cell = nodes.cast(sql, "varchar") if isinstance(column.type, Text) else sql.copy()
+        return Typed(replace(column.type, nullable=True), cell)
     match column.type:
         case Number() as number:
             type_ = replace(number, nullable=True)
