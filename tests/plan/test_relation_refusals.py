@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "SELECT COUNT(*) AS n FROM customers, orders WHERE customers.id = orders.customer_id AND orders.x > 1",
     ),
     "tables held together by a name of both": (
-        "SELECT COUNT(*) AS n FROM orders, lines WHERE customer_id = customer_id",
+        "SELECT COUNT(*) AS n FROM orders, lines WHERE customer_id = lines.customer_id",
         "FROM orders, lines", "held together by equalities in WHERE", "Write WHERE orders.customer_id",
         "SELECT COUNT(*) AS n FROM orders, lines WHERE orders.customer_id = lines.customer_id",
     ),

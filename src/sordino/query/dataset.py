@@ -254,11 +254,6 @@ class Table:
         return self.person is not None or self.via is not None
 
     @property
-    def person_name(self) -> str:
-        """What a protected person is called: its column, the kind of persons through a parent, or "row"."""
-        return self.person or self.persons or "row"
-
-    @property
     def unit(self) -> str:
         """Who is protected, as a ledger holds it; the persons are told where they are not called like their column."""
         if self.via is not None:
