@@ -556,7 +556,8 @@ class Session:
         if self._process == self._opened._process == os.getpid():
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
-                    read = partial(completed, table, self._engine.run)
+                    held = self._planned is not self.dataset
+                    read = partial(completed, table, self._engine.run, held=held)
                     found[table.name] = interruptible(read, self._engine.interrupt)
         self._public |= {
             name: table

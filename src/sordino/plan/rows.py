@@ -266,6 +266,9 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     """The wanted columns of a public table, its key among them:
     certainly one row for each key whatever the file holds.
     """
+    contents = public.table.contents
+    if contents is not None and contents.unique:
+        return _scan(public, wanted, lists, with_person=False)
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
     one = [

@@ -142,7 +142,8 @@ class Contents:
     """The rows of a public table, read by an engine, in the columns that can be keys.
 
     `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them, and
-    `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared.
+    `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared;
+    `unique` that no two of its rows share a key, and that no row can change any more.
     """
 
     columns: tuple[str, ...]
@@ -150,6 +151,7 @@ class Contents:
     filled: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
     failed: bool = False
+    unique: bool = False
 
     def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
         """The values that these columns have together, each combination once, none with a NULL."""
