@@ -34,14 +34,17 @@ from sordino.query.aggregates.centred_mean import CentredMean
 from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.covariance import Covariance
 from sordino.query.aggregates.distinct import Persons
+from sordino.query.aggregates.draws import Draws
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.aggregates.mean import Mean
+from sordino.query.aggregates.mode import Mode
 from sordino.query.aggregates.partial import Partial
 from sordino.query.aggregates.quantile_column import QuantileColumn
 from sordino.query.aggregates.sums import Sum
 from sordino.query.aggregates.variance import Variance
 from sordino.query.dataset import Dataset, Source, Table
+from sordino.query.meaning.finite import Finite
 from sordino.release import exact_groups
 
 
@@ -246,7 +249,7 @@ def _lines(plan: Plan, dataset: Dataset, raw: Raw) -> Iterable[_Line]:
             yield _Line(number if rows.public else person, key, row)
 
 
-def _cell(key: Key, value: Any) -> Any:
+def _cell(key: Key | Finite, value: Any) -> Any:
     """What stands for a value of a key in the engine's result; None if it belongs to no group."""
     if value is None or key.values is None or key.cells is None:
         return value
@@ -463,15 +466,13 @@ def _person_weight(quota: _Quota, row: int, family: str) -> Callable[[list[int]]
 
 
 def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
-    """The weight of each point: a person's weights add up to no more than what counts."""
+    """The weight of each point, or value: a person's weights add up to no more than what counts."""
     draws, (argument,) = release.column.draws, _arguments(release)
-    assert isinstance(draws, QuantileColumn)
-    grid = draws.points
     own: dict[Any, dict[Cells, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
     for line in lines:
-        k = _steps(grid, evaluate(argument, line.row))
-        if k is not None:
-            own[line.person][line.key][k - grid.first] += 1
+        place = _place(draws, evaluate(argument, line.row))
+        if place is not None:
+            own[line.person][line.key][place] += 1
     totals: dict[Cells, Counter[int]] = defaultdict(Counter)
     for groups in own.values():
         for key, counts in groups.items():
@@ -488,6 +489,18 @@ def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dic
         for key, counts in totals.items()
         if any(counts.values())
     }
+
+
+def _place(draws: Draws, value: Any) -> int | None:
+    """Where a value is among those that can be drawn."""
+    match draws:
+        case QuantileColumn(points=grid):
+            k = _steps(grid, value)
+            return None if k is None else k - grid.first
+        case Mode(domain=domain):
+            cell = _cell(domain, value)
+            return None if cell is None else domain.cells.index(cell)
+    raise AssertionError(draws)
 
 
 def _add(items: Iterable[tuple[Cells, Vector]]) -> dict[Cells, Vector]:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal as OneOf
 
 from relation_cases import Declared, World
+from sordino.query.front.calls import all_of
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -20,6 +21,7 @@ from sordino.query.tree import (
     Join,
     Literal,
     Member,
+    Order,
     Output,
     Query,
     Rows,
@@ -28,6 +30,7 @@ from sordino.query.tree import (
     Table,
     UnionAll,
     Window,
+    aggregates_in,
 )
 
 
@@ -84,7 +87,42 @@ class Questions:
         )
         where = self.condition(scope, 1) if rng.random() < 0.3 else None
         values: list[Expression] = [*keys, *aggregates]
-        return Query(source, tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys)
+        query = Query(source, tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys)
+        # chance of its own, so that the questions before stay the same
+        return Questions(random.Random(repr(query)), self.world).more(query, scope)
+
+    def more(self, query: Query, scope: Scope) -> Query:
+        """Perhaps with a MODE, arithmetic of its aggregates, and outputs that only HAVING and ORDER BY ask for."""
+        rng, outputs = self.rng, list(query.outputs)
+        known = [output.value for output in outputs if aggregates_in(output.value)]
+        few = replace(scope, cols=tuple(col for col in scope.cols if col.few))
+        some = few.visible("n", "b", "c")
+        if some and rng.random() < 0.2:
+            mode = Aggregate("mode", (self.ref(scope, rng.choice(some)),))
+            outputs.append(Output("mode", mode, hidden=rng.random() < 0.3))
+        if rng.random() < 0.25:
+            outputs.append(Output("a", self.arithmetic(known, 2), hidden=rng.random() < 0.3))
+        if rng.random() < 0.2:
+            hidden = self.aggregate(scope)
+            if hidden not in known:
+                outputs.append(Output("h", hidden, hidden=True))
+        shown = [out.name for out in outputs if aggregates_in(out.value) and not out.hidden]
+        by = [
+            out.name for out in outputs if out.hidden or (out.name in shown and rng.random() < 0.2)
+        ]
+        order = tuple(Order(name, rng.random() < 0.5) for name in by)
+        having = Call(">", (Column(rng.choice(shown)), Literal(0))) if rng.random() < 0.2 else None
+        return replace(query, outputs=tuple(outputs), order=order, having=having)
+
+    def arithmetic(self, known: list[Expression], depth: int) -> Expression:
+        """Arithmetic of aggregates that are asked for as well."""
+        rng = self.rng
+        parts = [rng.choice(known), rng.choice([*known, Literal(2), Literal(Fraction(1, 4))])]
+        if depth > 1 and rng.random() < 0.4:
+            parts[rng.randrange(2)] = self.arithmetic(known, depth - 1)
+        if rng.random() < 0.1:
+            return Call("neg", (parts[0],))
+        return Call(rng.choice(["+", "-", "*", "/", "/"]), tuple(rng.sample(parts, 2)))
 
     # sources
 
@@ -619,6 +657,34 @@ class Questions:
                 return Aggregate(name, (self.bounded(scope), self.bounded(scope)))
             case _:
                 return Aggregate("count")
+
+
+def beside(query: Query) -> Query:
+    """The question with tables beside each other, held together by WHERE, in place of joins by one equality."""
+    source, where = _beside(query.source, query.where)
+    return replace(query, source=source, where=where)
+
+
+def _beside(source: Source, where: Expression | None) -> tuple[Source, Expression | None]:
+    equal: list[Expression] = []
+
+    def apart(source: Source) -> Source:
+        match source:
+            case Subquery(Rows() as rows, name):
+                inner, condition = _beside(rows.source, rows.where)
+                return Subquery(replace(rows, source=inner, where=condition), name)
+            case Join(left, right, on, kind, condition):
+                changed = replace(source, left=apart(left), right=apart(right))  # type: ignore[arg-type]
+                if kind == "inner" and condition is None and len(on) == 1:
+                    equal.append(Call("=", on[0]))
+                    return replace(changed, on=())
+                return changed
+            case _:
+                return source
+
+    changed = apart(source)
+    parts = [*equal, *([] if where is None else [where])]
+    return changed, all_of(*parts) if parts else None
 
 
 def grouped_by_data(query: Query) -> Query:

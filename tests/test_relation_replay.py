@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine_reference import Bench, bounded_alike, reference_of_tables, split
@@ -29,10 +30,11 @@ from relation_cases import (
     shuffled,
     side_by_side,
 )
-from relation_questions import Questions, grouped_by_data
+from relation_questions import Questions, beside, grouped_by_data
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, moved
 from sordino.errors import InvalidInput
+from sordino.plan import arithmetic
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
@@ -41,6 +43,7 @@ from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
+from sordino.release import exact_groups
 from sordino.session import Session
 
 FAMILIES = ("laplace", "gaussian")
@@ -97,6 +100,14 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
     several = star(rng, world, pairs)
     datasets = [world.dataset(data) for data in several]
     plans = list(random_plans(rng, world, datasets[0], queries, seen))
+    for found in plans:
+        try:
+            aside = planned(beside(found.query), datasets[0], found.cost.mechanism)
+        except InvalidInput:  # a name that stands in several tables must be qualified there
+            continue
+        seen["beside"] += aside.query != found.query
+        if aside.sql() != found.sql() or aside.charge != found.charge:
+            yield f"{seed}: another plan with tables beside each other: {found.query}"
     for found in plans[:1]:
         again = planned(found.query, datasets[-1], found.cost.mechanism)
         if (str(again), again.sql(), again.charge) != (str(found), found.sql(), found.charge):
@@ -170,6 +181,7 @@ def test_direct(part: int) -> None:
     print(dict(seen))
     assert seen["refused"] < seen["admitted"]
     assert seen["moved"] * 5 > seen["triples"]
+    assert seen["beside"] > 5
 
 
 @pytest.mark.parametrize("part", first_of(2, range(4)))
@@ -268,13 +280,80 @@ def test_neither_the_order_of_rows_nor_threads_matter() -> None:
 
 def test_questions_come_back_from_their_text() -> None:
     """What a ledger notes of a nested question is that question, whichever front end made it."""
+    seen = 0
     for seed in range(900, 920):
         rng = random.Random(seed)
         world = random_world(rng)
         dataset = world.dataset(random_state(rng, world, Keys(world)).data(world))
         for found in random_plans(rng, world, dataset, 5, Counter()):
-            text = sql_text(parse(sql_text(found.query)))  # aliases that nothing needs are left out
+            again = parse(sql_text(found.query))  # aliases that nothing needs are left out
+            text = sql_text(again)
             assert sql_text(parse(text)) == text, seed
+            # it is the same question, and can be asked: also where a name needs its table
+            mechanism = found.cost.mechanism
+            assert planned(again, dataset, mechanism).sql() == found.sql(), (seed, text)
+            seen += any(output.hidden for output in again.outputs)
+    assert seen > 5
+
+
+def test_arithmetic_is_that_of_its_parts() -> None:
+    """On exact numbers: a / b is the quotient of what the answer tells of a and of b."""
+    compared = 0
+    for seed in range(980, 990):
+        rng = random.Random(seed)
+        world = random_world(rng)
+        data = random_state(rng, world, Keys(world)).data(world)
+        dataset = world.dataset(data)
+        bench().load(dataset.tables, world.frames(data))
+        for found in random_plans(rng, world, dataset, 6, Counter()):
+            wanted = [output.value for output in found.query.outputs if is_arithmetic(output)]
+            if not wanted:
+                continue
+            groups = exact_groups(found, [bench().engine.run(s) for s in found.statements])
+            values: dict[str, Any] = dict(groups.vectors)
+            for name, numbers in groups.public.items():
+                values[name] = np.concatenate([groups.vectors[name], numbers], axis=1)
+            for release in found.drawn:
+                draws, cells = release.column.draws, groups.cells[release.name]
+                values[release.name] = [draws.exactly(one) for one in cells]
+            parts = {
+                part: found.answering(part)
+                for value in wanted
+                for part in tree.aggregates_in(value)
+            }
+            numbers_of = {
+                part: release.estimated(part, values[release.name], 0.95).estimates.value
+                for part, release in parts.items()
+            }
+            for value in wanted:
+                count = len(groups.keys)
+                told = arithmetic.estimated(value, found.answering, values, Fraction(19, 20), count)
+                naive = by_parts(value, numbers_of)
+                same = np.isclose(told.estimates.value, naive, rtol=1e-9, atol=1e-9, equal_nan=True)
+                assert same.all(), (seed, found.query)
+                compared += count
+    assert compared > 20
+
+
+def is_arithmetic(output: tree.Output) -> bool:
+    return isinstance(output.value, tree.Call) and bool(tree.aggregates_in(output.value))
+
+
+def by_parts(value: tree.Expression, numbers: dict[Any, Any]) -> Any:
+    """Arithmetic of the numbers of all groups; nothing is known where zero divides."""
+    match value:
+        case tree.Literal(constant):
+            return np.full(len(next(iter(numbers.values()))), float(constant))  # type: ignore[arg-type]
+        case tree.Call(function, parts):
+            own = [by_parts(part, numbers) for part in parts]
+            if function == "/":
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    return np.where(own[1] == 0, np.nan, own[0] / own[1])
+            return {"+": np.add, "-": np.subtract, "*": np.multiply, "neg": np.negative}[function](
+                *own
+            )
+        case _:
+            return numbers[value]
 
 
 def test_every_admitted_question_is_explained_and_answered() -> None:
@@ -288,7 +367,5 @@ def test_every_admitted_question_is_explained_and_answered() -> None:
                 assert found.promise
                 assert all(name in str(found) for name in found.whose.tables)
                 answer = session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
-                assert list(answer.names) == [output.name for output in found.query.outputs], (
-                    seed,
-                    found.query,
-                )
+                shown = [output.name for output in found.query.outputs if not output.hidden]
+                assert list(answer.names) == shown, (seed, found.query)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sordino as so
-from engine_plug import Plug
+from engine_plug import Plug, exact_sums
 from plan.shop import X, declared, planned, shop, table
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Dataset
@@ -114,6 +114,13 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "SELECT SUM(x) AS n FROM customers JOIN orders ON customers.id = orders.customer_id",
         "column 'x'", "customers and orders both have", "customers.x",
         "SELECT SUM(customers.x) AS n FROM customers JOIN orders ON customers.id = orders.customer_id",
+    ),
+    "a name of a person and of a key": (
+        "SELECT COUNT(*) AS n FROM customers JOIN orders ON customers.id = orders.customer_id "
+        "WHERE id IN (SELECT id FROM customers)",
+        "column 'id'", "customers and orders both have", "customers.id",
+        "SELECT COUNT(*) AS n FROM customers JOIN orders ON customers.id = orders.customer_id "
+        "WHERE customers.id IN (SELECT id FROM customers)",
     ),
     "a name of two columns of a subquery": (
         "SELECT SUM(x) AS n FROM (SELECT * FROM customers JOIN orders ON customers.id = orders.customer_id) AS s",
@@ -247,6 +254,48 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "JOIN regions ON r", "whole key", "Join on the key",
         "SELECT COUNT(*) AS n FROM orders JOIN regions ON orders.c = regions.c",
     ),
+    "tables that nothing holds together": (
+        "SELECT COUNT(*) AS n FROM customers, orders WHERE customers.x = orders.x",
+        "FROM customers, orders", "held together by equalities in WHERE", "Write WHERE customers.id = orders.customer_id",
+        "SELECT COUNT(*) AS n FROM customers, orders WHERE customers.id = orders.customer_id AND customers.x = orders.x",
+    ),
+    "tables held together or not": (
+        "SELECT COUNT(*) AS n FROM customers, orders WHERE customers.id = orders.customer_id OR orders.x > 1",
+        "FROM customers, orders", "held together by equalities in WHERE", "Write WHERE customers.id = orders.customer_id",
+        "SELECT COUNT(*) AS n FROM customers, orders WHERE customers.id = orders.customer_id AND orders.x > 1",
+    ),
+    "tables held together by a name of both": (
+        "SELECT COUNT(*) AS n FROM orders, lines WHERE customer_id = lines.customer_id",
+        "FROM orders, lines", "held together by equalities in WHERE", "Write WHERE orders.customer_id",
+        "SELECT COUNT(*) AS n FROM orders, lines WHERE orders.customer_id = lines.customer_id",
+    ),
+    "tables held together by a part of a key": (
+        "SELECT COUNT(*) AS n FROM parts, lines WHERE parts.no = lines.no",
+        "FROM parts, lines", "declared key", "Write WHERE parts.customer_id = lines.customer_id",
+        "SELECT COUNT(*) AS n FROM parts, lines WHERE parts.no = lines.no AND parts.line = lines.id",
+    ),
+    "a public table beside others": (
+        "SELECT COUNT(*) AS n FROM orders, regions WHERE orders.x = regions.r",
+        "FROM orders, regions", "whole key of a public table", "Write WHERE orders.c = regions.c",
+        "SELECT COUNT(*) AS n FROM orders, regions WHERE orders.c = regions.c AND orders.x = regions.r",
+    ),
+    "other persons beside each other": (
+        "SELECT COUNT(*) AS n FROM orders, staff WHERE orders.x = staff.x",
+        "orders and staff together", "the persons of one are customer", "persons",
+        "SELECT COUNT(*) AS n FROM orders, customers WHERE orders.customer_id = customers.id",
+    ),
+    "a join on a table that is not joined yet": (
+        "SELECT COUNT(*) AS n FROM customers, lines JOIN orders ON orders.customer_id = customers.id "
+        "WHERE lines.order_id = orders.id",
+        "FROM customers, lines", "held together", "Write WHERE customers.id = lines.customer_id",
+        "SELECT COUNT(*) AS n FROM customers, lines, orders WHERE orders.customer_id = customers.id "
+        "AND lines.order_id = orders.id",
+    ),
+    "a sum without bounds that nobody selected": (
+        "SELECT COUNT(*) AS n FROM free HAVING SUM(id) > 5",
+        "column 'id'", "not declared as a column", "declare what is public",
+        "SELECT COUNT(*) AS n FROM customers HAVING SUM(x) > 5",
+    ),
     "an own id that is not the person's": (
         "SELECT COUNT(DISTINCT id) AS n FROM lines",
         "column 'id'", "names rows of another table", "Declare it",
@@ -337,3 +386,50 @@ def test_persons_who_are_called_rows_are_not_public() -> None:
 )
 def test_declared_keys_join(text: str, session: so.Session) -> None:
     assert session.sql(f"SELECT COUNT(*) AS n FROM {text}", epsilon=0.01)
+
+
+BESIDE = {
+    "orders JOIN lines ON orders.id = lines.order_id WHERE lines.x > 1":
+        "orders, lines WHERE lines.x > 1 AND orders.id = lines.order_id",
+    "customers JOIN orders ON customers.id = orders.customer_id":
+        "customers, orders WHERE orders.customer_id = customers.id",
+    "orders JOIN lines USING (customer_id)": "orders, lines WHERE orders.customer_id = lines.customer_id",
+    "orders AS a JOIN orders AS b ON a.customer_id = b.customer_id WHERE a.x = b.x":
+        "orders AS a, orders AS b WHERE a.customer_id = b.customer_id AND a.x = b.x",
+    "parts JOIN lines ON parts.no = lines.no AND parts.line = lines.id":
+        "parts, lines WHERE parts.no = lines.no AND parts.line = lines.id",
+    "customers JOIN orders ON customers.id = orders.customer_id JOIN lines ON orders.id = lines.order_id":
+        "customers, orders, lines WHERE lines.order_id = orders.id AND customers.id = orders.customer_id",
+    "regions JOIN orders ON regions.c = orders.c": "regions, orders WHERE regions.c = orders.c",
+    "orders LEFT JOIN lines ON orders.id = lines.order_id JOIN regions ON orders.c = regions.c WHERE r = orders.x":
+        "orders LEFT JOIN lines ON orders.id = lines.order_id, regions WHERE r = orders.x AND orders.c = regions.c",
+    "customers WHERE id IN (SELECT o.customer_id FROM orders AS o JOIN lines AS l ON l.order_id = o.id)":
+        "customers WHERE EXISTS (SELECT 1 FROM orders AS o, lines AS l WHERE l.order_id = o.id "
+        "AND o.customer_id = customers.id)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("joined", BESIDE)
+def test_tables_beside_each_other_have_the_plan_of_their_join(joined: str) -> None:
+    first, second = (
+        planned(f"SELECT COUNT(*) AS n FROM {text}") for text in (joined, BESIDE[joined])
+    )
+    assert sorted(second.sql().split()) == sorted(first.sql().split())
+    assert (second.charge, second.releases[0].who) == (first.charge, first.releases[0].who)
+
+
+def test_a_subquery_has_its_columns_in_the_order_of_from() -> None:
+    """Also where a table waits until another one holds it: a union goes by places."""
+    where = "lines.order_id = orders.id AND customers.id = orders.customer_id"
+    waiting = f"SELECT *, 1 AS p FROM customers, lines, orders WHERE {where}"
+    listed = (
+        "SELECT customers.id, customers.x, customers.c, lines.customer_id, lines.x AS y, lines.c, orders.customer_id, "
+        "orders.x AS z, orders.c, 1 AS p FROM customers JOIN orders ON customers.id = orders.customer_id JOIN lines ON "
+        "lines.order_id = orders.id"
+    )
+    found = []
+    for other in (waiting, listed):
+        text = f"SELECT SUM(y) AS y, SUM(z) AS z FROM ({listed} UNION ALL {other}) AS s"
+        found.append(exact_sums(planned(text), declared()))
+    assert [one.vectors["s0"].tolist() for one in found] == [[[12]]] * 2
+    assert [one.vectors["s1"].tolist() for one in found] == [[[10]]] * 2

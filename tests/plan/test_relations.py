@@ -16,6 +16,7 @@ from plan.shop import declared, planned, shop, table
 from sordino.errors import InvalidInput
 from sordino.query.bounds import NO_BOUNDS
 from sordino.query.dataset import Dataset
+from sordino.release import finished, noisy_groups
 
 
 @pytest.mark.parametrize(
@@ -285,3 +286,57 @@ def test_windows_side_by_side_agree_about_equal_rows() -> None:
         for threads in (1, 4):
             (total,) = exact_sums(planned(text, dataset), dataset, threads=threads).vectors.values()
             assert total.tolist() == [[people * each]]
+
+
+HIDDEN = "SELECT c, AVG(x) AS m FROM orders GROUP BY c"
+
+
+def test_a_hidden_output_costs_what_a_shown_one_costs() -> None:
+    shown = planned("SELECT c, AVG(x) AS m, COUNT(*) AS n, SUM(x) AS s FROM orders GROUP BY c")
+    hidden = planned(f"{HIDDEN} HAVING COUNT(*) > 5 ORDER BY SUM(x)")
+    assert (hidden.charge, hidden.sql()) == (shown.charge, shown.sql())
+    assert list(hidden.errors()) == ["m", "count", "sum_x"]
+    assert "not shown: count, sum_x" in " ".join(hidden.notes)
+    assert planned(f"{HIDDEN} HAVING COUNT(x) > 5").query.hidden == ("count_x",)
+
+
+def test_what_is_hidden_decides_by_its_noise() -> None:
+    """A group of one row is kept or dropped by a number that is mostly noise."""
+    plan = planned(f"{HIDDEN} HAVING COUNT(*) > 2")
+    groups = exact_sums(plan, declared())
+    answers = [finished(noisy_groups(groups, plan), groups.public, plan) for _ in range(60)]
+    assert {answer.names for answer in answers} == {("c", "m")}
+    assert {len(answer) for answer in answers} == {0, 1, 2}
+
+
+def test_persons_of_tables_side_by_side_are_one() -> None:
+    """A line is its order's person's, and so is the order beside it: the name is not ambiguous."""
+    text = "SELECT COUNT(*) AS n FROM lines JOIN orders ON lines.order_id = orders.id"
+    plan = planned(f"{text} JOIN visited ON customer_id = visited.who", _visited())
+    assert exact_sums(plan, _visited()).vectors["s0"].tolist() == [[3]]
+
+
+def _visited() -> Dataset:
+    visited = {**shop()["orders"], "source": table(who=[1, 3]), "unit": "who"}
+    return Dataset(tables={**shop(), "visited": visited}, budget={"epsilon": 1, "delta": 0.01})
+
+
+def test_null_keys_duplicates_and_orphans_beside_each_other() -> None:
+    """NULL holds nobody together, equal persons pair, and a line without an order is nobody's."""
+    entries = shop() | {
+        "orders": {**shop()["orders"], "source": table(customer_id=[1, 1, None, 2], id=[10, 11, None, 20])},
+        "customers": {**shop()["customers"], "source": table(id=[1, 1, None])},
+        "lines": {
+            **shop()["lines"],
+            "source": table(order_id=[10, 10, None, 99], id=[1, 2, 3, 4], no=[1, 1, 1, 1]),
+        },
+    }  # fmt: skip
+    dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+    for text, rows in {
+        "customers, orders WHERE customers.id = orders.customer_id": 4,
+        "orders, lines WHERE orders.id = lines.order_id": 2,
+        "customers, lines, orders WHERE lines.order_id = orders.id AND customers.id = orders.customer_id": 4,
+    }.items():
+        plan = planned(f"SELECT COUNT(*) AS n FROM {text}", dataset)
+        weight = plan.releases[0].unit
+        assert exact_sums(plan, dataset).vectors["s0"].tolist() == [[min(rows, 3) * weight]], text

@@ -29,9 +29,14 @@ def dialect_of(tables: Iterable[Table]) -> Engine:
 
 
 def opener_of(
-    tables: Iterable[Table], memory: str | None = None, threads: int | None = None
+    tables: Iterable[Table],
+    memory: str | None = None,
+    threads: int | None = None,
+    *,
+    held: bool = False,
 ) -> Opener:
-    """What opens these tables; `memory` and `threads` are limits of DuckDB, which reads files and objects in memory.
+    """What opens these tables; `memory` and `threads` are limits of DuckDB, which reads files and objects in memory, or
+    holds copies of their cleaned rows.
 
     Public files go with any engine, so that a database among the sources decides.
     """
@@ -39,11 +44,11 @@ def opener_of(
     module, name = _CLASSES[engine]
     opener: Any = getattr(import_module(module), name)
     if engine == "duckdb":
-        return partial(opener, memory=memory, threads=threads)
-    if memory is not None or threads is not None:
-        rule = "memory and threads are limits of DuckDB, and these tables are asked where they are"
+        return partial(opener, memory=memory, threads=threads, held=held)
+    if memory is not None or threads is not None or held:
+        rule = "memory, threads and held are DuckDB's, and these tables are asked where they are"
         raise InvalidInput(
-            f"memory or threads beside a source in {engine}", rule, "Leave them out."
+            f"memory, threads or held beside a source in {engine}", rule, "Leave them out."
         )
     found_opener: Opener = opener
     return found_opener

@@ -20,7 +20,7 @@ from sordino.engines.engine import Run
 from sordino.engines.openers import opener_of
 from sordino.errors import EngineFailed
 from sordino.plan.bind import public_scan
-from sordino.plan.fragments import column, named, select, source
+from sordino.plan.fragments import column, named, not_null, select, source
 from sordino.plan.rows import public_rows, select_rows
 from sordino.plan.statement import Statement, Values
 from sordino.query import tree
@@ -81,11 +81,12 @@ def _named(source: Source) -> Iterator[str]:
                 yield from _named(part.source)
 
 
-def completed(table: Table, run: Run) -> Table:
+def completed(table: Table, run: Run, *, held: bool = False) -> Table:
     """A public table with the types that its cells have, and its rows; as it was declared where the engine fails, which
     its contents tell: the next question tries again.
 
-    `run` is that of an engine that holds the table. Privacy: it is the same for neighbours (relations.md, Theorem 3).
+    `run` is that of an engine that has opened the table; one that is `held` there stays as it is. Privacy: it is the
+    same for neighbours (relations.md, Theorem 3).
     """
     try:
         types = {
@@ -106,7 +107,9 @@ def completed(table: Table, run: Run) -> Table:
             name: replace(declared, type=types[name]) for name, declared in table.columns.items()
         }
         known = replace(table, columns=columns)
-        return replace(known, contents=replace(_contents(known, filled, run), empty=empty))
+        unique = held and bool(table.key) and not _shares_key(known, run)
+        contents = replace(_contents(known, filled, run), empty=empty, unique=unique)
+        return replace(known, contents=contents)
     except (
         EngineFailed
     ):  # for want of memory: its words are about a charge, and nothing was charged
@@ -174,6 +177,16 @@ def _ends(table: Table, cell: exp.Expr, run: Run) -> tuple[Any, Any]:
     ends = [named(exp.Min(this=column("c")), "k0"), named(exp.Max(this=column("c")), "k1")]
     low, high = run(Statement(select(ends, cells, "r"), 2, 0)).keys
     return low[0], high[0]
+
+
+def _shares_key(table: Table, run: Run) -> bool:
+    """Whether two rows have the same cleaned key; NULL is none."""
+    scan, lists = public_scan(table), dict[str, Values]()
+    keys = [field.alias for field in scan.fields if field.name in table.key]
+    several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+    whole, rows = list(map(not_null, keys)), select_rows(scan, keys, lists)
+    found = select([named(exp.true(), "k0")], rows, "r", where=whole, group=keys)
+    return bool(run(Statement(found.having(several).limit(1), 1, 0, lists)).keys[0])
 
 
 def _contents(table: Table, filled: frozenset[str], run: Run) -> Contents:

@@ -78,6 +78,8 @@ class Names:
     def _unqualified(self, named: tree.Column, found: list[Field]) -> list[Field]:
         seen = [field for field in found if not field.hidden]
         tables = list(dict.fromkeys(field.table for field in seen))
+        if len(tables) > 1 and all(field.alias == PERSON for field in seen):
+            return seen[:1]  # the persons of tables side by side are one: that of the row
         if len(tables) > 1:
             rule = f"{' and '.join(tables)} both have a column of this name"
             raise InvalidInput(

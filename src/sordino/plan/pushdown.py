@@ -78,11 +78,7 @@ def _filtered(rows: Relation, condition: exp.Expr) -> Relation:
                 return replace(rows, rows=_filtered(inner, condition))
             if kind == "inner" and asked <= aliases(public):
                 return _looked_up(inner, replace(lookup, public=_filtered(public, condition)))
-            for part in _implied(condition, aliases(inner)):
-                rows = _filtered(rows, part)
-            if kind == "inner":
-                for part in _implied(condition, aliases(public)):
-                    rows = _filtered(rows, part)
+            rows = _before(rows, condition, inner, *([public] if kind == "inner" else []))
         case Join(left, right, kind=kind):
             if asked <= aliases(left):
                 return replace(rows, left=_filtered(left, condition))
@@ -90,12 +86,16 @@ def _filtered(rows: Relation, condition: exp.Expr) -> Relation:
                 return replace(rows, right=_filtered(right, condition))
             if kind == "mark" and (kept := _kept(condition, rows.fields[-1].alias)):
                 return replace(rows, kind=kept)
-            for part in _implied(condition, aliases(left)):
-                rows = _filtered(rows, part)
-            if kind == "inner":
-                for part in _implied(condition, aliases(right)):
-                    rows = _filtered(rows, part)
+            rows = _before(rows, condition, left, *([right] if kind == "inner" else []))
     return Filter(rows, (condition,))
+
+
+def _before(rows: Relation, condition: exp.Expr, *sides: Relation) -> Relation:
+    """The rows, of whose sides each is asked before for what a condition on both says of it alone."""
+    for side in sides:
+        for part in _implied(condition, aliases(side)):
+            rows = _filtered(rows, part)
+    return rows
 
 
 def _kept(condition: exp.Expr, mark: str) -> Literal["semi", "anti"] | None:

@@ -177,9 +177,8 @@ class _Listed:
 def _is_looked_up(declared: dataset.Column) -> bool:
     """Whether the cells of a column are looked up in a long public list."""
     values = getattr(declared.type, "values", None)
-    return (
-        isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values)
-    )
+    listed = isinstance(declared.type, Text | Number) and values is not None
+    return listed and not declared.clean and reading.is_long(values or ())
 
 
 def _scan(
@@ -267,6 +266,9 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     """The wanted columns of a public table, its key among them:
     certainly one row for each key whatever the file holds.
     """
+    contents = public.table.contents
+    if contents is not None and contents.unique:
+        return _scan(public, wanted, lists, with_person=False)
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
     one = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -59,7 +59,9 @@ def _windows(
     names: Names, items: Sequence[tree.Output], fresh: Fresh
 ) -> tuple[Relation, dict[tree.Expression, Typed]]:
     """The rows with the windows of all items beside them."""
-    wanted = outermost((item.value for item in items), lambda part: _window(part) is not None)
+    wanted = outermost(
+        (item.value for item in items), lambda part: _bounded(part, tree.Window) is not None
+    )
     relation = names.relation
     if not wanted:
         return relation, {}
@@ -73,7 +75,7 @@ def _windows(
     # keys that are no columns count too: a later join on them would tell rows apart that tie in all others
     cells = [column(field.alias) if field.type is None else field.typed.sql for field in relation.fields
              if field.alias != PERSON]  # fmt: skip
-    windows = [(part, *one) for part in wanted if (one := _window(part)) is not None]
+    windows = [(part, *one) for part in wanted if (one := _bounded(part, tree.Window)) is not None]
     if sum(bool(window.order) for _, window, _ in windows) > 1:
         # one order of equal rows for all windows: which of their numbers stand side by side must not hang on the engine
         place = fresh()
@@ -134,8 +136,10 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     values: dict[str, exp.Expr] = {}
     cut: set[str] = set()
     wanted = [item.value for item in rows.items] + ([] if rows.having is None else [rows.having])
-    for part in outermost(wanted, lambda part: part in known or _aggregate(part) is not None):
-        aggregate, limits = _aggregate(part) or (None, None)
+    for part in outermost(
+        wanted, lambda part: part in known or _bounded(part, tree.Aggregate) is not None
+    ):
+        aggregate, limits = _bounded(part, tree.Aggregate) or (None, None)
         if aggregate is None or part in known:
             continue
         argument = typed(aggregate.arguments[0], names.read) if aggregate.arguments else None
@@ -270,27 +274,15 @@ def _person_places(relation: Relation) -> int:
     return sum(field.alias == PERSON for field in relation.fields)
 
 
-def _window(
-    part: tree.Expression,
-) -> tuple[tree.Window, tuple[tree.Value, tree.Value] | None] | None:
-    """A window, perhaps within CLAMP, whose bounds are then those of the result."""
-    match part:
-        case tree.Window():
-            return part, None
-        case tree.Call("clamp", (tree.Window() as inner, tree.Literal(low), tree.Literal(high))):
-            return inner, (low, high)
-        case _:
-            return None
+_Bounded = TypeVar("_Bounded", tree.Window, tree.Aggregate)
 
 
-def _aggregate(
-    part: tree.Expression,
-) -> tuple[tree.Aggregate, tuple[tree.Value, tree.Value] | None] | None:
-    """An aggregate, perhaps within CLAMP, whose bounds are then those of the result."""
+def _bounded(
+    part: tree.Expression, kind: type[_Bounded]
+) -> tuple[_Bounded, tuple[tree.Value, tree.Value] | None] | None:
+    """A window or an aggregate, perhaps within CLAMP, whose bounds are then those of the result."""
     match part:
-        case tree.Aggregate():
-            return part, None
-        case tree.Call("clamp", (tree.Aggregate() as inner, tree.Literal(low), tree.Literal(high))):
-            return inner, (low, high)
+        case tree.Call("clamp", (inner, tree.Literal(low), tree.Literal(high))):
+            return (inner, (low, high)) if isinstance(inner, kind) else None
         case _:
-            return None
+            return (part, None) if isinstance(part, kind) else None

@@ -55,12 +55,14 @@ class _Frozen(Mapping[str, V]):
 class Column:
     """One declared column: what kind of cells the source holds, and what is public of their values.
 
-    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC.
+    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC. Cells that are
+    `clean` were made values of this type before: a session that holds its tables says so, no declaration does.
     """
 
     kind: Kind
     type: Type
     zone: str | None = None
+    clean: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +142,8 @@ class Contents:
     """The rows of a public table, read by an engine, in the columns that can be keys.
 
     `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them, and
-    `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared.
+    `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared;
+    `unique` that no two of its rows share a key, and that no row can change any more.
     """
 
     columns: tuple[str, ...]
@@ -148,6 +151,7 @@ class Contents:
     filled: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
     failed: bool = False
+    unique: bool = False
 
     def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
         """The values that these columns have together, each combination once, none with a NULL."""
@@ -250,11 +254,6 @@ class Table:
     def has_persons(self) -> bool:
         """Whether rows belong to persons who may have several, named by a column or through a parent."""
         return self.person is not None or self.via is not None
-
-    @property
-    def person_name(self) -> str:
-        """What a protected person is called: its column, the kind of persons through a parent, or "row"."""
-        return self.person or self.persons or "row"
 
     @property
     def unit(self) -> str:

@@ -69,7 +69,8 @@ class DuckDB:
     encrypted, to a private folder that is removed at the end.
 
     With `longest_text` all rows are copied into memory when it opens, in columns of the declared types: text is cut to
-    so many characters, and values that are not listed are gone, so that no single cell can make a statement slow.
+    so many characters, and values that are not listed are gone, so that no single cell can make a statement slow. With
+    `held` they are copied as well, every cell cleaned as questions would clean it, once instead of in each of them.
     """
 
     dialect = "duckdb"
@@ -81,8 +82,9 @@ class DuckDB:
         memory: str | None = None,
         threads: int | None = None,
         longest_text: int | None = None,
+        held: bool = False,
     ) -> None:
-        self._longest_text = longest_text
+        self._longest_text, self._copies = longest_text, held
         limits = _limits(memory, threads)
         tables = list(tables)
         self._files = pinned(tables)
@@ -117,9 +119,9 @@ class DuckDB:
             run(f"SET {setting}")
         run(f"CREATE SCHEMA {quoted(GATE)}")
         into = self._connection
-        longest = self._longest_text
+        longest, held = self._longest_text, self._copies
         entered = {
-            t.name: self._reading(t, partial(enter, into, t, place, longest))
+            t.name: self._reading(t, partial(enter, into, t, place, longest, held=held))
             for place, t in enumerate(tables)
         }
         expect_comparable(tables, entered)
@@ -128,7 +130,8 @@ class DuckDB:
             if self._reading(by_name[name], partial(share_key, into, by_name[name], key)):
                 raise shared_key(by_name[name], key)
         self.expect_unchanged()
-        read = [] if longest is not None else tables  # copies are not read from their files again
+        # copies are not read from their files again
+        read = [] if held or longest is not None else tables
         paths = [
             table.source.path
             for table in read

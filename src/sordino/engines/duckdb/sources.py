@@ -18,6 +18,7 @@ import duckdb
 from sqlglot import exp
 
 from sordino.engines.duckdb import forms
+from sordino.engines.duckdb.dialect import write
 from sordino.engines.duckdb.locked import text
 from sordino.engines.gate import (
     Admitted,
@@ -28,9 +29,10 @@ from sordino.engines.gate import (
     unreadable,
 )
 from sordino.errors import InvalidDeclaration
-from sordino.plan.fragments import GATE
+from sordino.plan.fragments import GATE, column
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
+from sordino.query.meaning import reading
 from sordino.query.stub import source_columns
 from sordino.query.types import Text
 
@@ -68,12 +70,12 @@ class Relation:
 
 
 def enter(
-    connection: Any, table: Table, place: int, longest: int | None = None
+    connection: Any, table: Table, place: int, longest: int | None = None, *, held: bool = False
 ) -> tuple[Admitted, ...]:
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
     What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart.
-    With `longest` it is a copy in memory, in which text has this many characters at most.
+    With `longest` it is a copy in memory, in which text has this many characters at most; `held`, one of clean cells.
     """
     run, source = connection.execute, table.source
     match source.kind:
@@ -108,8 +110,8 @@ def enter(
         case _:
             raise unreadable(table, "it is not a file, and DuckDB reads no databases")
     _read_every_cell(connection, table)
-    if longest is not None:
-        _copy(connection, table, chosen, longest)
+    if held or longest is not None:
+        _copy(connection, table, chosen, longest, held)
     return chosen
 
 
@@ -131,36 +133,38 @@ def described(connection: Any, table: Table) -> tuple[list[str], tuple[Admitted,
     return [column.name for column in relation.columns], chosen
 
 
-def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: int) -> None:
-    """Put a copy of the rows in the place of the table: text is cut, and values that are not listed are NULL.
-
-    Both are what cleaning makes of a cell when it is asked, but for text without a declared length. A person's name or
-    a key is never cut, which could make two persons one: a long one is refused.
+def _copy(
+    connection: Any, table: Table, chosen: Sequence[Admitted], longest: int | None, held: bool
+) -> None:
+    """Put a copy of the rows in the place of the table: all cells cleaned if they are `held`, else text cut to a length
+    and values that are not listed NULL, which is what cleaning makes of a cell when it is asked, but for text without a
+    declared length. A person's name or a key is never cut, which could make two persons one: a long one is refused.
     """
     items = []
-    for column in chosen:
-        name = quoted(column.name)
-        kind = (
-            None
-            if column.cells or column.name not in table.columns
-            else table.columns[column.name].type
-        )
-        match kind:
-            case Text(values=tuple() as values):
+    for one in chosen:
+        name = quoted(one.name)
+        own = None if one.cells else table.columns.get(one.name)
+        match own:
+            case Column(type=Text(values=tuple() as values)):
                 listed = ", ".join(text(value) for value in values)
-                items.append(f"CASE WHEN {name} IN ({listed or 'NULL'}) THEN {name} END AS {name}")
-            case Text():
+                found = f"CASE WHEN {name} IN ({listed or 'NULL'}) THEN {name} END"
+                # a number for each cell: what compares and groups texts looks at each value once for many rows
+                items.append(
+                    f"{f'CAST({found} AS ENUM ({listed}))' if listed else found} AS {name}"
+                )
+            case Column() if held:
+                items.append(f"{write(reading.read(own, column(one.name)).sql)} AS {name}")
+            case Column(type=Text() as kind) if longest is not None:
                 items.append(f"LEFT({name}, {min(longest, kind.longest or longest)}) AS {name}")
             case _:
                 items.append(name)
-    identities = [column.name for column in chosen if column.cells]
-    sizes = [f"MAX(STRLEN(CAST({quoted(name)} AS VARCHAR))) > {4 * longest}" for name in identities]
+    identities = [one.name for one in chosen if one.cells and longest is not None]
+    most = 4 * (longest or 0)
+    sizes = [f"MAX(STRLEN(CAST({quoted(name)} AS VARCHAR))) > {most}" for name in identities]
     if sizes and any(
         connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]  # noqa: S608
     ):
-        raise unreadable(
-            table, f"a person's name or a key in it is longer than {4 * longest:,} bytes"
-        )
+        raise unreadable(table, f"a person's name or a key in it is longer than {most:,} bytes")
     aside = quoted(f"copy of {table.name}")
     connection.execute(
         f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}"  # noqa: S608

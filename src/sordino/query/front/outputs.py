@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sordino.errors import InvalidInput
 from sordino.query.front.names import default_name, distinct_names
-from sordino.query.front.shapes import children, shape
+from sordino.query.front.shapes import children, rebuilt, shape
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -124,16 +124,9 @@ class Answered:
         name = self.find(value)
         if name is not None:
             return Column(name)
-        match value:
-            case Call(function, arguments):
-                return Call(function, tuple(map(self.condition, arguments)))
-            case Case(branches, otherwise):
-                pairs = tuple(
-                    (self.condition(test), self.condition(result)) for test, result in branches
-                )
-                return Case(pairs, self.condition(otherwise))
-            case _:
-                raise self.missing(value)
+        if isinstance(value, Call | Case):
+            return rebuilt(value, self.condition)
+        raise self.missing(value)
 
     def missing(self, value: Expression | Aggregate) -> InvalidInput:
         """The error for something that is not among the outputs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from sordino.query.tree import (
 )
 
 __all__ = ["DEEPEST", "LARGEST", "MOST_TABLES", "WITHIN_PERSON", "Shape", "check_query", "check_size", "children",
-           "expect_few_tables", "shape", "within"]  # fmt: skip
+           "expect_few_tables", "rebuilt", "shape", "within"]  # fmt: skip
 
 DEEPEST = 50
 """An expression may be nested this deep, so that no later step runs out of stack."""
@@ -54,6 +54,18 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return (column, *within(rows))
         case Column() | Literal():
             return ()
+
+
+def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A function or CASE of changed parts; all else as it is."""
+    match node:
+        case Call(function, arguments):
+            return Call(function, tuple(map(change, arguments)))
+        case Case(branches, otherwise):
+            pairs = tuple((change(test), change(value)) for test, value in branches)
+            return Case(pairs, change(otherwise))
+        case _:
+            return node
 
 
 def within(source: Source | Rows | UnionAll) -> tuple[Expression, ...]:

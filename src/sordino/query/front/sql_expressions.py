@@ -270,6 +270,11 @@ class Reader:
         if self.inside and kind in _WITHIN_PERSON:
             arguments(self.text, node, "this")
             return Aggregate(_WITHIN_PERSON[kind], (inner._expression(node.this),))
+        if kind is exp.IgnoreNulls and type(node.this) is exp.AnyValue:
+            if not self.inside:
+                raise self._refuse(node, HINTS[exp.AnyValue])
+            arguments(self.text, node.this, "this")  # of one person's values the smallest is one
+            return Aggregate("min", (inner._expression(node.this.this),))
         if kind is exp.Filter:
             arguments(self.text, node, "this", "expression")
             filtered = self._aggregate(node.this)

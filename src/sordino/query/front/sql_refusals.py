@@ -61,6 +61,7 @@ HINTS: dict[type[exp.Expression], Reason] = {
     exp.ArrayAgg: _SINGLE,
     exp.GroupConcat: _SINGLE,
     exp.First: _SINGLE,
+    exp.AnyValue: _SINGLE,
     exp.Escape: _PATTERN,
     exp.Distinct: (
         "only COUNT takes DISTINCT",

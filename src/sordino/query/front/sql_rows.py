@@ -17,13 +17,11 @@ from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.calls import all_of, check_name
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import one_of
-from sordino.query.front.shapes import expect_few_tables, shape
+from sordino.query.front.shapes import expect_few_tables, rebuilt, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import HINTS, arguments, refusal
 from sordino.query.front.sql_tokens import MANY_JOINS, MOST_JOINS, shortened
 from sordino.query.tree import (
-    Call,
-    Case,
     Column,
     Expression,
     Join,
@@ -468,19 +466,9 @@ def _named_values(
     node: Expression, names: tuple[str, ...], values: tuple[Expression, ...]
 ) -> Expression:
     """A condition with the names of items replaced by what they are."""
-    match node:
-        case Column():
-            return _aliased(node, names, values)
-        case Call(function, parts):
-            return Call(function, tuple(_named_values(part, names, values) for part in parts))
-        case Case(branches, otherwise):
-            pairs = tuple(
-                (_named_values(a, names, values), _named_values(b, names, values))
-                for a, b in branches
-            )
-            return Case(pairs, _named_values(otherwise, names, values))
-        case _:
-            return node
+    if isinstance(node, Column):
+        return _aliased(node, names, values)
+    return rebuilt(node, lambda part: _named_values(part, names, values))
 
 
 def items(

@@ -92,6 +92,10 @@ _VALUES = (
     Code.AGGREGATE,
 )
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
+_ZONES = (
+    "moments are read in the zone that their column declares",
+    "Write TIMESTAMP '2024-01-31 12:00:00', as clocks showed it there.",
+)
 _SAMPLES = "samples are not supported", "Ask about all rows."
 COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
 _PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
@@ -436,6 +440,10 @@ def _check_word(
         raise _refuse(text, token, _REFUSED_WORDS[word])
     if after is None:
         return
+    if (word == "TIMESTAMPTZ" and after.token_type == _T.STRING) or (
+        word == "AT" and after.token_type == _T.TIME
+    ):
+        raise _refuse(text, token, _ZONES)
     if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
         raise _refuse(
             text,

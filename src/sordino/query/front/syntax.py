@@ -144,7 +144,8 @@ _ROWS: tuple[Supported, ...] = (
             "SELECT COUNT(*) AS n FROM (SELECT patient_id, MAX(cost) AS top FROM visits GROUP BY patient_id) "
             "AS per_person WHERE top > 900",
             'question("visits").per_person(top=so.max("cost")).where("top > 900").agg(n=so.count())',
-            "MIN, MAX, COUNT(DISTINCT ward), AVG, MEDIAN, QUANTILE, STDDEV, BOOL_OR, BOOL_AND; HAVING",
+            "MIN, MAX, ANY_VALUE (the smallest), COUNT(DISTINCT ward), AVG, MEDIAN, QUANTILE, STDDEV, BOOL_OR, BOOL_AND; "
+            "HAVING",
         ),
         (
             "who is among others",

@@ -21,7 +21,7 @@ from sordino.query.aggregates.registry import kind_of
 from sordino.query.front.calls import CASTS, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
-from sordino.query.front.shapes import WITHIN_PERSON, check_query
+from sordino.query.front.shapes import WITHIN_PERSON, check_query, rebuilt
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -457,18 +457,6 @@ def _having(condition: Expression, answered: Answered, rows: _Writer) -> str:
 
 
 def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expression:
-    match node:
-        case Column():
-            return column(node)
-        case Literal() | Aggregate() | Window() | Member():
-            return node
-        case Call(function, parts):
-            return Call(function, tuple(_replaced(part, column) for part in parts))
-        case Case(branches, otherwise):
-            pairs = tuple(
-                (_replaced(condition, column), _replaced(value, column))
-                for condition, value in branches
-            )
-            return Case(pairs, _replaced(otherwise, column))
-        case _:
-            assert_never(node)
+    if isinstance(node, Column):
+        return column(node)
+    return rebuilt(node, lambda part: _replaced(part, column))

@@ -25,7 +25,7 @@ from sordino.query.meaning.unlisted_values import expect_listed
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
 
-__all__ = ["condition", "indicator", "key_index", "key_value", "quantised", "typed"]
+__all__ = ["condition", "indicator", "key_index", "quantised", "typed"]
 
 
 _DEEPEST = 120
@@ -191,15 +191,3 @@ def key_index(key: Typed) -> exp.Expression:
             )
         case _:
             return key.sql
-
-
-def key_value(key: Typed, value: tree.Value) -> tree.Value:
-    """What `key_index` yields for a value of the key's domain."""
-    if (
-        isinstance(key.type, Number)
-        and key.type.bounded
-        and key.type.step is not None
-        and isinstance(value, int | Fraction)
-    ):
-        return int(Fraction(value) / key.type.step)
-    return value

@@ -18,15 +18,18 @@ from sordino.query import dataset
 from sordino.query.meaning import intervals, nodes
 from sordino.query.meaning.neutral import ItemOf
 from sordino.query.typed import Typed
-from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
+from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
-__all__ = ["is_category", "is_long", "raw", "read"]
+__all__ = ["is_long", "raw", "read"]
 
 _LONG, _LONG_TEXT = 64, 2000
 
 
 def read(column: dataset.Column, sql: exp.Expression) -> Typed:
     """The cleaned column: its SQL never fails and never leaves the declared type; `sql` names the raw cells."""
+    if column.clean and not isinstance(column.type, Nothing):
+        cell = nodes.cast(sql, "varchar") if isinstance(column.type, Text) else sql.copy()
+        return Typed(replace(column.type, nullable=True), cell)
     match column.type:
         case Number() as number:
             type_ = replace(number, nullable=True)
@@ -56,11 +59,6 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
             return Typed(nothing, exp.null(), (None,))
         case _:
             assert_never(column.type)
-
-
-def is_category(declared: Type) -> bool:
-    """Whether a column's texts are listed."""
-    return isinstance(declared, Text) and declared.values is not None
 
 
 def is_long(values: Sequence[object]) -> bool:
