@@ -31,9 +31,16 @@ MEASURED_ONCE: tuple[Row, ...] = (
     {
         "tool": "AIM (private-pgm's script)",
         "case": "epsilon 0.1",
-        "pairs": 0.1108,
-        "triples": 0.1865,
-        "cpu_seconds": 186,
+        "pairs": 0.1110,
+        "triples": 0.1842,
+        "cpu_seconds": 147,
+    },
+    {
+        "tool": "AIM (private-pgm's script)",
+        "case": "epsilon 1",
+        "pairs": 0.0389,
+        "triples": 0.0886,
+        "cpu_seconds": 394,
     },
     {
         "tool": "OpenDP AIM",
@@ -159,6 +166,14 @@ def _targets(tables: list[Row], made: list[Row]) -> Iterator[list[str]]:
             one["engine_seconds"] + one["plan_seconds"] if most > 1 else 0
         )
         yield [f"time, {one['case']}", f"below {most} s", duration(spent), mark(spent < most)]
+        if "engine_cpu_seconds" in one and most > 1:
+            used = one["plan_cpu_seconds"] + one["engine_cpu_seconds"] + one["release_cpu_seconds"]
+            yield [
+                f"processor time, {one['case']}",
+                f"below {most} s",
+                duration(used),
+                mark(used < most),
+            ]
         if most > 1:
             yield [
                 f"memory, {one['case']}",
