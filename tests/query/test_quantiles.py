@@ -756,6 +756,52 @@ def test_intervals_cover_over_the_whole_family(rows: int) -> None:
     assert np.median(ratios) < 3
 
 
+def all_six_held(
+    names: tuple[str, ...], rows: int, trials: int, rate: Fraction
+) -> tuple[float, float]:
+    """The least share, over some shapes, of answers in which all six intervals hold; and the middle ratio of widths to
+    errors.
+    """
+    least, ratios = 1.0, list[float]()
+    for name in names:
+        positions, values = made_up(name, rows, np.random.default_rng([5, rows]))
+        cells, counts = np.unique(values, return_counts=True)
+        asked: dict[str, Any] = {"positions": positions, "levels": FAMILY, "rate": rate}
+        drawn = [noisy_quantiles(cells, counts, **asked) for _ in range(trials)]
+        truths = [true_quantiles(cells, counts, level, positions) for level in FAMILY]
+        held = [
+            all(q.low <= v[0] and v[-1] <= q.high for q, v in zip(one, truths, strict=True))
+            for one in drawn
+        ]
+        least = min(least, float(np.mean(held)))
+        for nth, truth in enumerate(truths):
+            own = [one[nth] for one in drawn]
+            error = float(np.quantile([abs(q.value - truth[0]) for q in own], 0.95))
+            if error >= 3:
+                ratios.append(float(np.mean([q.high - q.low for q in own])) / 2 / error)
+    return least, float(np.median(ratios))
+
+
+def test_intervals_of_six_levels_at_once_hold_together_and_are_not_much_wider_than_the_errors() -> (
+    None
+):
+    """Before the guess had growing tails, the ratio was 10 to 14 on this long tail."""
+    least, ratio = all_six_held(("long tail",), 10_000, 60, Fraction(1))
+    assert least >= 0.8
+    assert ratio < 4.5
+    least, _ = all_six_held(MADE_UP, 1000, 12, Fraction(1))
+    assert least >= 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [30, 100, 1000, 10_000, 100_000])
+def test_intervals_of_six_levels_at_once_hold_together_over_the_whole_family(rows: int) -> None:
+    trials = 300
+    for rate in (Fraction(1, 10), Fraction(3)):
+        least, _ = all_six_held(MADE_UP, rows, trials, rate)
+        assert least >= 0.95 - 4.5 * math.sqrt(0.05 * 0.95 / trials)
+
+
 def test_on_even_ground_an_interval_is_three_times_the_error_at_most() -> None:
     cells, counts = np.arange(40_000), np.full(40_000, 5)
     rate, trials = Fraction(1, 20), 500
