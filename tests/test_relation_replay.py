@@ -322,7 +322,7 @@ def test_arithmetic_is_that_of_its_parts() -> None:
                 for part in tree.aggregates_in(value)
             }
             numbers_of = {
-                part: release.estimated(part, values[release.name], 0.95).estimates.value
+                part: release.estimated(part, values[release.name], 0.95).estimates.value  # type: ignore[union-attr]
                 for part, release in parts.items()
             }
             for value in wanted:

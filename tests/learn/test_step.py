@@ -167,7 +167,7 @@ def test_a_layer_that_is_called_twice_is_bounded_as_a_whole() -> None:
     torch.nn.init.eye_(layer.weight)
     x = torch.randn(3, 4)
 
-    class Twice(torch.nn.Module):  # type: ignore[misc]
+    class Twice(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.layer = layer
@@ -185,7 +185,7 @@ def test_a_layer_that_is_called_twice_is_bounded_as_a_whole() -> None:
 def test_a_model_whose_layers_see_other_shapes_for_some_units_is_not_summed() -> None:
     """Bounds on rounding are of the shapes of the made-up examples."""
 
-    class Growing(torch.nn.Module):  # type: ignore[misc]
+    class Growing(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(2, 3)

@@ -47,7 +47,7 @@ def trainer(name: str = "mlp", **settings: Any) -> Trainer:
     )
 
 
-class AsksForLosses(torch.optim.SGD):  # type: ignore[misc]
+class AsksForLosses(torch.optim.SGD):  # type: ignore[misc, name-defined]
     """Computes losses at each step, which have no noise."""
 
     def step(self, closure: Any) -> Any:
@@ -230,7 +230,7 @@ def test_empty_samples_are_released_as_noise(monkeypatch: pytest.MonkeyPatch) ->
     assert not torch.equal(before, made.model[0].weight)
 
 
-class Remembering(torch.nn.Module):  # type: ignore[misc]
+class Remembering(torch.nn.Module):  # type: ignore[misc, name-defined]
     """Keeps a mean of what it saw, as BatchNorm does, but by another name."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ class Remembering(torch.nn.Module):  # type: ignore[misc]
         return self.layer(x)
 
 
-class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc]
+class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc, name-defined]
     """Once in its layer, once by itself, which nobody sees; behind Dropout, which must not look like a difference."""
 
     def __init__(self, *, twice: bool) -> None:
@@ -265,7 +265,7 @@ def test_what_is_changed_in_place_is_seen() -> None:
         optimizer=torch.optim.SGD(kept.parameters(), lr=0.1),
     )
 
-    class Overwrites(torch.nn.Module):  # type: ignore[misc]
+    class Overwrites(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
@@ -286,7 +286,7 @@ def test_an_optimizer_that_fails_says_so_and_its_step_stays_spent() -> None:
     made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1e39))
     with pytest.raises(InvalidInput, match="the optimizer: it fails on noisy gradients"):
         made.train(progress=False)
-    assert made.ledger.spent.pure > 0
+    assert any((made.ledger.spent.pure, made.ledger.spent.mu_squared))
 
 
 def _tied() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import pairwise, product
@@ -324,7 +324,11 @@ def test_a_guess_follows_known_laws() -> None:
     """Even ground and exponential tails are met, and a jump on one side of a level is not spread to the other."""
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.9, 0.99])
     widths = np.array([[0.001], [0.02]]) * np.ones(6)
-    for law, worst in ((lambda p: 1000 * p, 1.001), (lambda p: -100 * np.log1p(-p), 1.6)):
+    laws: list[tuple[Callable[[Any], Any], float]] = [
+        (lambda p: 1000 * p, 1.001),
+        (lambda p: -100 * np.log1p(-p), 1.6),
+    ]
+    for law, worst in laws:
         low, high = QuantileGuess(levels, law(levels)).around(widths)
         below, above = (
             law(levels) - law(levels - widths),

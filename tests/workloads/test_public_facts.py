@@ -221,7 +221,10 @@ def test_neighbours_cost_no_more_than_is_charged_whether_or_not_columns_are_equa
     rows = {name: np.asarray(cells)[:20] for name, cells in ROWS.items()}
     rows["again"] = np.array(list("NSWNW" * 4))
     names, nearest = ["sex", "region", "pregnant", "again"], 0.0
-    facts = {"facts": {"region": {"N": 1, "S": 2, "W": 3}}, "zeros": [{"again": "N", "sex": "m"}]}
+    facts: dict[str, Any] = {
+        "facts": {"region": {"N": 1, "S": 2, "W": 3}},
+        "zeros": [{"again": "N", "sex": "m"}],
+    }
     for ways, more in ((2, {}), (3, {}), (2, facts)):
         found = []
         for kept in (np.arange(20), np.arange(19)):

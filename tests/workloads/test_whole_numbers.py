@@ -29,7 +29,7 @@ def margin(cells: Any, table: Sequence[int], part: Sequence[int]) -> Any:
     return cells.sum(axis=tuple(k for k, i in enumerate(table) if i not in part))
 
 
-def world(sets: list[tuple[int, ...]], seed: int, noise: float = 3) -> tuple[Tables, Any]:
+def world(sets: Sequence[tuple[int, ...]], seed: int, noise: float = 3) -> tuple[Tables, Any]:
     """Noisy tables that agree, in multiples of 2^-BITS, and the counts behind them."""
     rng = np.random.default_rng(seed)
     size = int(np.prod(SIZES))
@@ -113,7 +113,7 @@ def test_what_is_known_and_what_cannot_occur_stay(monkeypatch: pytest.MonkeyPatc
         moved -= moved.mean(axis=1).astype(np.int64)[:, None]
         moved[:, -1] -= moved.sum(axis=1)
         own = (noisy[1, 2] + moved)[:, :, None, None] * np.eye(1, dtype=np.int64)
-        tables = {(0, 1): noisy[0, 1], (1, 2): own[:, :, 0, 0]}
+        tables: Tables = {(0, 1): noisy[0, 1], (1, 2): own[:, :, 0, 0]}
         tables[0, 1] = np.where(noisy[0, 1] == 0, 0, noisy[0, 1])
         found = whole_tables(tables, BITS, [(1,)])
         expect_agreement(found)

@@ -79,10 +79,10 @@ def measured(case: str, names: list[str], sizes: list[int], rows: np.ndarray) ->
             float(np.mean(claimed)),
         )
         agree = []
-        for name, other in itertools.permutations(names[:20], 2):
-            pair = found[name, other]
+        for name, beside in itertools.permutations(names[:20], 2):
+            pair = found[name, beside]
             agree.append(
-                np.array_equal(pair.cells.sum(axis=pair.names.index(other)), found[name].cells)
+                np.array_equal(pair.cells.sum(axis=pair.names.index(beside)), found[name].cells)
             )
         fields["agree"] = all(agree)
         fields["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
