@@ -460,7 +460,7 @@ def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> 
     early = Statement(exp.select("1"), 0, 1)  # Spark understands it, and fails when it optimizes it
     rows = engine._session.sql("SELECT COUNT(*) AS s FROM RANGE(2) AS a JOIN RANGE(2) AS b")
     engine._ready[id(early)] = SimpleNamespace(rows=rows, kept=[])  # type: ignore[assignment]
-    for refused in (broken, early):
+    for refused in (early, broken):
         with pytest.raises(InvalidInput, match="Nothing was charged"), engine.snapshot([refused]):
             raise AssertionError("it was entered")
     engine.close()
