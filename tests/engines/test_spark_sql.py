@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from engines.conformance import plans_of_relations, plans_of_tables
 from engines.spark_sessions import local_session
 from query import nasty
 from query.nasty import bind
@@ -299,3 +300,18 @@ def test_duckdb_writes_what_spark_reads() -> None:
         'SELECT 1 AS "n" FROM t',
         "SELECT 1L AS `n` FROM `t`",
     )
+
+
+@pytest.mark.parametrize("made", [plans_of_tables, plans_of_relations])
+def test_only_what_is_read_several_times_is_kept(made: Any) -> None:
+    """Every view is read at least twice by what comes after it, so that Spark's own plan never computes it twice."""
+    kept = 0
+    for plan in made(3, 5)[2]:
+        for statement in plan.statements:
+            steps, last = dialect.steps(statement.select)
+            texts = [*(step.sql for step in steps), last]
+            for place, step in enumerate(steps):
+                assert sum(text.count(f"`{step.name}`") for text in texts[: place + 1]) == 0
+                assert sum(text.count(f"`{step.name}`") for text in texts[place + 1 :]) > 1
+            kept += len(steps)
+    assert kept

@@ -56,7 +56,6 @@ PINNED: Mapping[str, str] = {
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.legacy.truncateForEmptyRegexSplit": "false",
     # What files mean.
     "spark.sql.charAsVarchar": "false",
     "spark.sql.legacy.charVarcharAsString": "false",
