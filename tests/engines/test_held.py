@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sordino as so
+from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Exact
 from sordino.errors import InvalidInput
 from sordino.query.front.sql import parse
@@ -127,8 +129,6 @@ def test_a_long_list_is_not_looked_up_again(tmp_path: Path) -> None:
 
 
 def test_held_is_for_the_default_engine() -> None:
-    from sordino.engines.duckdb import DuckDB
-
     data = so.Dataset(pa.table({"x": [1]}), unit="row", budget={"epsilon": 1})
     with pytest.raises(InvalidInput, match="held"):
         so.Session(data, engine=DuckDB, held=True)
@@ -153,3 +153,13 @@ def test_a_public_row_is_found_once(shared: bool) -> None:
             session.preview(question, epsilon=1).sql().count("GROUP BY") for session in (read, held)
         ]
         assert grouped == [1, int(shared)]
+
+
+def test_long_texts_are_cut_in_what_is_held() -> None:
+    rows = pa.table({"name": ["a" * 9, "a" * 5, "b"]})
+    data = so.Dataset(
+        rows, unit="row", columns={"name": {"type": "text"}}, budget={"epsilon": 9, "delta": 0.1}
+    )
+    with so.Session(data, engine=partial(DuckDB, longest_text=4, held=True)) as session:
+        question = "SELECT COUNT(*) AS n FROM data WHERE name = 'aaaa'"
+        assert exact(session, question)[0][0] == [(2,)]

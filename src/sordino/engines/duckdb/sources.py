@@ -152,10 +152,11 @@ def _copy(
                 items.append(
                     f"{f'CAST({found} AS ENUM ({listed}))' if listed else found} AS {name}"
                 )
-            case Column() if held:
-                items.append(f"{write(reading.read(own, column(one.name)).sql)} AS {name}")
-            case Column(type=Text() as kind) if longest is not None:
-                items.append(f"LEFT({name}, {min(longest, kind.longest or longest)}) AS {name}")
+            case Column(type=kind):
+                cell = write(reading.read(own, column(one.name)).sql) if held else name
+                if isinstance(kind, Text) and longest is not None:
+                    cell = f"LEFT({cell}, {min(longest, kind.longest or longest)})"
+                items.append(f"{cell} AS {name}")
             case _:
                 items.append(name)
     identities = [one.name for one in chosen if one.cells and longest is not None]
