@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
+from sordino.query.aggregates.centred_mean import CentredMean
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
@@ -75,8 +76,23 @@ class Scope:
             del types["id"]
         return World(self.person, relation, limits, columns, types, [])
 
+    @cached_property
     def rows(self) -> list[list[dict[str, Any]]]:
         return [[dict(zip(NAMES, row, strict=True)) for row in table] for table in self.tables]
+
+    @cached_property
+    def together(self) -> pa.Table:
+        """All tables side by side, which is the same whatever is declared of bounds and neighbours."""
+        world, rows = side_by_side(self.world("add_remove", Bounds(None, 1, 1)), self.rows)
+        return world.table(rows)
+
+    @cached_property
+    def by_size(self) -> list[Ints]:
+        """The classes of each size, one in a line."""
+        found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+        for members in self.classes:
+            found[len(members)].append(members)
+        return [np.array(members, np.int64) for members in found.values()]
 
 
 @cache
@@ -145,37 +161,33 @@ def planned(
     return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=False), meter)
 
 
-def all_sums(
-    plan: Plan, world: World, tables: list[list[dict[str, Any]]]
-) -> Iterator[tuple[str, Ints]]:
+def all_sums(plan: Plan, world: World, found: Scope) -> Iterator[tuple[str, Ints]]:
     """For each part of a plan: a matrix with one line of whole numbers for each table."""
-    joint_world, rows = side_by_side(world, tables)
-    table = joint_world.table(rows)
-    dataset = joint_world.dataset(table)
+    joint_world, _ = side_by_side(world, [[]] * len(found.tables))
+    dataset = joint_world.dataset(found.together)
     query = grouped_by_table(plan.query)
     assert dataset.budget is not None
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
     with bounded_alike(plan):
         joint = make_plan(query, dataset, plan.cost, meter)
-    bench().load(dataset.tables, {"data": table})
+    bench().load(dataset.tables, {"data": found.together})
     groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
     places = np.array([key[-1] for key in groups.keys])
     alone = {release.name: release for release in plan.sums}
     for release in joint.sums:
-        unit, own = release.unit // alone[release.name].unit, groups.vectors[release.name]
-        vectors = [
-            centred(alone[release.name].partial, release.partial, tuple(vector))
-            for vector in own.tolist()
-        ]
-        found = np.array([[int(number) for number in vector] for vector in vectors], np.int64)
-        assert not np.any(found % unit)
-        yield release.name, _lines(found // unit, places, len(tables))
+        unit, own = release.unit // alone[release.name].unit, groups.vectors[release.name].tolist()
+        partial = alone[release.name].partial
+        if isinstance(partial, CentredMean):
+            own = [[*map(int, centred(partial, release.partial, tuple(one)))] for one in own]
+        numbers = np.array(own, np.int64)
+        assert not np.any(numbers % unit)
+        yield release.name, _lines(numbers // unit, places, len(found.tables))
     for drawn in plan.drawn:
         cells = groups.cells[drawn.name]
         dense = np.zeros((len(cells), drawn.column.draws.positions), np.int64)
         for line, (values, weights) in zip(dense, cells, strict=True):
             line[values] = weights
-        yield "quantile", _lines(dense, places, len(tables))
+        yield "quantile", _lines(dense, places, len(found.tables))
 
 
 def _lines(found: Ints, places: Ints, count: int) -> Ints:
@@ -183,22 +195,19 @@ def _lines(found: Ints, places: Ints, count: int) -> Ints:
     return found[order].reshape(count, -1)
 
 
-def largest(sums: Ints, classes: Sequence[Sequence[int]], relation: str) -> dict[str, int]:
+def largest(sums: Ints, found: Scope, relation: str) -> dict[str, int]:
     """The largest distances of neighbours in each norm, L2 squared:
     to the first of a class, or between any two of it.
     """
     worst = {"l1": 0, "l2": 0, "linf": 0}
-    for members in classes:
-        own = sums[list(members)]
-        base = own[:1] if relation == "add_remove" else own
-        for start in range(0, len(base), 64):
-            gaps = np.abs(own[np.newaxis] - base[start : start + 64, np.newaxis])
-            found = {
-                "l1": gaps.sum(2).max(),
-                "l2": (gaps**2).sum(2).max(),
-                "linf": gaps.max(initial=0),
+    for members in found.by_size:
+        own = sums[members]
+        for base in range(1 if relation == "add_remove" else members.shape[1]):
+            gaps = np.abs(own - own[:, base : base + 1])
+            here = {"l1": gaps.sum(2), "l2": (gaps**2).sum(2), "linf": gaps}
+            worst = {
+                norm: max(most, int(here[norm].max(initial=0))) for norm, most in worst.items()
             }
-            worst = {norm: max(worst[norm], int(found[norm])) for norm in worst}
     return worst
 
 
@@ -227,11 +236,9 @@ def check(
             plans[relation] = planned(
                 [AGGREGATES[name]], keys, world.dataset(world.table([])), family
             )
-        parts = dict(all_sums(plans["add_remove"], found.world("add_remove", limits), found.rows()))
+        parts = dict(all_sums(plans["add_remove"], found.world("add_remove", limits), found))
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
-            for norm, ratio in ratios(
-                plan, part, largest(sums, found.classes, relation), family
-            ).items():
+            for norm, ratio in ratios(plan, part, largest(sums, found, relation), family).items():
                 tight[name, relation, norm] = ratio
     return tight
 
@@ -301,10 +308,8 @@ def test_row_units(relation: str, grouped: bool) -> None:
                 plan, query=dataclasses.replace(plan.query, where=Call("is_null", (Literal(None),)))
             )
             plan = _again(plan, world, family)
-        for part, sums in all_sums(plan, world, found.rows()):
-            for norm, ratio in ratios(
-                plan, part, largest(sums, found.classes, relation), family
-            ).items():
+        for part, sums in all_sums(plan, world, found):
+            for norm, ratio in ratios(plan, part, largest(sums, found, relation), family).items():
                 tight[part, relation, norm] = ratio
     _report(tight)
 
@@ -338,14 +343,14 @@ def test_known_number_of_rows() -> None:
         plan = planned(outputs, [], dataset, family)
         assert [type(release.partial) for release in plan.sums].count(KnownMean) == 2
         sums: list[list[int]] = []
-        for i, rows in enumerate(found.rows()):
+        for i, rows in enumerate(found.rows):
             exact = reference(plan, dataset, rows, {})
             if i % 90 == 0:
                 bench().load(dataset.tables, {"data": world.table(rows)})
                 assert bench().run(plan) == exact
             sums.append([exact.vectors[release.name].get((), (0,))[0] for release in plan.sums])
         for i, sensitivity in enumerate(release.sensitivity for release in plan.sums):
-            worst = largest(np.array(sums)[:, i : i + 1], found.classes, "replace")
+            worst = largest(np.array(sums)[:, i : i + 1], found, "replace")
             assert worst == {
                 "l1": sensitivity.l1,
                 "l2": sensitivity.l2_squared,
@@ -360,7 +365,7 @@ def test_the_naive_engine_agrees() -> None:
     for keys in ([], [Column("t")]):
         plan = planned(list(AGGREGATES.values()), keys, dataset, "gaussian")
         printed = bench().printed(plan)
-        for rows in PERSONS.rows()[::600]:
+        for rows in PERSONS.rows[::600]:
             bench().load(dataset.tables, {"data": world.table(rows)})
             assert bench().run(plan, printed) == reference(plan, dataset, rows, {})
 
@@ -394,12 +399,10 @@ def _check_chains(expressions: list[Expression], function: str) -> float:
             for r in ("add_remove", "replace")
         }
         parts = dict(
-            all_sums(
-                plans["add_remove"], tables.world("add_remove", Bounds(None, 2, 1)), tables.rows()
-            )
+            all_sums(plans["add_remove"], tables.world("add_remove", Bounds(None, 2, 1)), tables)
         )
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
-            found = ratios(plan, part, largest(sums, tables.classes, relation), "gaussian")
+            found = ratios(plan, part, largest(sums, tables, relation), "gaussian")
             assert max(found.values()) <= 1, (relation, outputs[int(part)], found)
             best = max(best, *found.values())
     return best
