@@ -146,6 +146,31 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
     assert numbers._examples.members.tolist() == [[2, -1], [1, 3]]
 
 
+def test_equal_names_are_one_person_whatever_they_are_written_as() -> None:
+    """Else one person would be two units, with twice the weight."""
+    names: list[Any] = [1, 1.0, "1", 0.0, -0.0, *["x"] * 55]
+    made = trainer(persons=names, max_examples=2, size=3, batch_size=1)
+    assert sorted(made._examples.members.tolist()) == [[0, 1], [2, -1], [3, 4], [5, 6]]
+    with pytest.raises(InvalidInput, match="what names a person"):
+        trainer(persons=[[1]] * 30 + [[2, 3]] * 30, max_examples=2)
+
+
+def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) -> None:
+    """It would say that persons are hidden, of whom a batch may hold every example."""
+    persons = np.arange(COUNT) // 2
+    whole = trainer(persons=persons, max_examples=2, size=30, batch_size=10)
+    with pytest.raises(InvalidInput, match=r"counts what is told of each person.*persons="):
+        trainer(ledger=whole.ledger)
+    with pytest.raises(InvalidInput, match="about add_remove, and this run about replace"):
+        trainer(
+            persons=persons, max_examples=2, batch_size=10, neighbors="replace", ledger=whole.ledger
+        )
+    with pytest.raises(InvalidInput, match="single examples are hidden"):
+        so.learn.NaiveBayes(1, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=whole.ledger).fit(
+            np.zeros((4, 2)), np.array([0, 1, 0, 1])
+        )
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
