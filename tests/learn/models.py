@@ -42,6 +42,77 @@ class MeanOfBatch(torch.nn.Module):  # type: ignore[misc]
         return self.last(h - h.mean(0))
 
 
+class AsksForLosses(torch.optim.SGD):  # type: ignore[misc]
+    """Computes losses at each step, which have no noise."""
+
+    def step(self, closure: Any) -> Any:
+        return super().step(closure)
+
+
+class Remembering(torch.nn.Module):  # type: ignore[misc]
+    """Keeps a mean of what it saw, as BatchNorm does, but by another name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.register_buffer("mean", torch.zeros(6), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        self.mean.data.mul_(0.9).add_(0.1 * x.detach().mean(0))
+        return self.layer(x)
+
+
+class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc]
+    """Once in its layer, once by itself, which nobody sees; behind Dropout, which must not look like a difference."""
+
+    def __init__(self, *, twice: bool) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6, bias=False), nn.Linear(6, 3)
+        self.drop, self.twice = nn.Dropout(0.5), twice
+
+    def forward(self, x: Any) -> Any:
+        h = self.drop(torch.tanh(self.first(x)))
+        return self.last(h @ self.first.weight if self.twice else h)
+
+
+class Overwrites(torch.nn.Module):  # type: ignore[misc]
+    """Puts zeros where its first layer looked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x: Any) -> Any:
+        h = torch.tanh(x)
+        out = self.first(h)
+        h.zero_()
+        return self.last(out)
+
+
+class CalledTwice(torch.nn.Module):  # type: ignore[misc]
+    """One layer, called twice on nearly the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        nn.init.eye_(self.layer.weight)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) + self.layer(1.001 * x)
+
+
+class Growing(torch.nn.Module):  # type: ignore[misc]
+    """Sees more rows of some examples than of others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 3)
+
+    def forward(self, x: Any) -> Any:
+        rows = 40 if float(x[0, 0]) > 0 else 2
+        return self.layer(x[:, None].expand(-1, rows, -1)).sum(1)
+
+
 def _cnn() -> Any:
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.GroupNorm(2, 8), nn.ReLU(),

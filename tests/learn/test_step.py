@@ -15,7 +15,7 @@ torch = pytest.importorskip(
 
 from scipy.stats import chi2  # noqa: E402
 
-from learn.models import CROSS_ENTROPY, MODELS, built  # noqa: E402
+from learn.models import CROSS_ENTROPY, MODELS, CalledTwice, Growing, built  # noqa: E402
 from sordino.learn import clipped_sums  # noqa: E402
 from sordino.learn.clipped_sums import ClippedSums, captured_calls  # noqa: E402
 from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise  # noqa: E402
@@ -163,19 +163,7 @@ def sums_of_call(sums: ClippedSums, call: Call) -> list[int]:
 
 def test_a_layer_that_is_called_twice_is_bounded_as_a_whole() -> None:
     """Its two gradients are alike, so that a norm that took them for parts of another would be too small."""
-    layer = torch.nn.Linear(4, 4)
-    torch.nn.init.eye_(layer.weight)
-    x = torch.randn(3, 4)
-
-    class Twice(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = layer
-
-        def forward(self, x: Any) -> Any:
-            return self.layer(x) + self.layer(1.001 * x)
-
-    model = Twice()
+    x, model = torch.randn(3, 4), CalledTwice()
     y = torch.tensor([0, 1, 2])
     sums = collector(model, x, y, 1e-3, units=3)
     for unit in range(3):
@@ -184,15 +172,6 @@ def test_a_layer_that_is_called_twice_is_bounded_as_a_whole() -> None:
 
 def test_a_model_whose_layers_see_other_shapes_for_some_units_is_not_summed() -> None:
     """Bounds on rounding are of the shapes of the made-up examples."""
-
-    class Growing(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(2, 3)
-
-        def forward(self, x: Any) -> Any:
-            rows = 40 if float(x[0, 0]) > 0 else 2
-            return self.layer(x[:, None].expand(-1, rows, -1)).sum(1)
 
     model, y = Growing(), torch.zeros(1, dtype=torch.long)
     sums = collector(model, -torch.ones(1, 2), y, 1.0, units=1)

@@ -14,7 +14,16 @@ torch = pytest.importorskip(
 )
 
 import sordino as so  # noqa: E402
-from learn.models import CROSS_ENTROPY, MeanOfBatch, built  # noqa: E402
+from learn.models import (  # noqa: E402
+    CROSS_ENTROPY,
+    AsksForLosses,
+    MeanOfBatch,
+    Overwrites,
+    Remembering,
+    UsesAWeightTwice,
+    built,
+)
+from sordino.accounting.charge import NOTHING  # noqa: E402
 from sordino.errors import BudgetExceeded, InvalidInput, RequestRefused, SordinoError  # noqa: E402
 from sordino.learn import RunPlan, Trainer  # noqa: E402
 from sordino.learn import trainer as trainer_module  # noqa: E402
@@ -45,13 +54,6 @@ def trainer(name: str = "mlp", **settings: Any) -> Trainer:
         data,
         **{**given, **settings},
     )
-
-
-class AsksForLosses(torch.optim.SGD):  # type: ignore[misc, name-defined]
-    """Computes losses at each step, which have no noise."""
-
-    def step(self, closure: Any) -> Any:
-        return super().step(closure)
 
 
 class Unreadable:
@@ -146,6 +148,31 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
     assert numbers._examples.members.tolist() == [[2, -1], [1, 3]]
 
 
+def test_equal_names_are_one_person_whatever_they_are_written_as() -> None:
+    """Else one person would be two units, with twice the weight."""
+    names: list[Any] = [1, 1.0, "1", 0.0, -0.0, *["x"] * 55]
+    made = trainer(persons=names, max_examples=2, size=3, batch_size=1)
+    assert sorted(made._examples.members.tolist()) == [[0, 1], [2, -1], [3, 4], [5, 6]]
+    with pytest.raises(InvalidInput, match="what names a person"):
+        trainer(persons=[[1]] * 30 + [[2, 3]] * 30, max_examples=2)
+
+
+def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) -> None:
+    """It would say that persons are hidden, of whom a batch may hold every example."""
+    persons = np.arange(COUNT) // 2
+    whole = trainer(persons=persons, max_examples=2, size=30, batch_size=10)
+    with pytest.raises(InvalidInput, match=r"counts what is told of each person.*persons="):
+        trainer(ledger=whole.ledger)
+    with pytest.raises(InvalidInput, match="about add_remove, and this run about replace"):
+        trainer(
+            persons=persons, max_examples=2, batch_size=10, neighbors="replace", ledger=whole.ledger
+        )
+    with pytest.raises(InvalidInput, match="single examples are hidden"):
+        so.learn.NaiveBayes(1, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=whole.ledger).fit(
+            np.zeros((4, 2)), np.array([0, 1, 0, 1])
+        )
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -206,10 +233,12 @@ def test_places_for_checkpoints_are_tried_before_anything_is_spent(tmp_path: Pat
     made = trainer()
     for place, every, told in (
         (tmp_path, 1, "a folder"), (tmp_path / "no" / "run.pt", 1, "no such folder"), (tmp_path / "run.pt", 0, "above zero"),
+        ("/proc/run.pt", 1, "nothing can be written"), (5, 1, "must be a path"), ("a\0b", 1, "nothing can be written"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=told):
-            made.train(place, save_every=every)
+            made.train(place, save_every=every)  # type: ignore[arg-type]
     assert made.ledger.spent.pure == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_empty_samples_are_released_as_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,32 +259,6 @@ def test_empty_samples_are_released_as_noise(monkeypatch: pytest.MonkeyPatch) ->
     assert not torch.equal(before, made.model[0].weight)
 
 
-class Remembering(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Keeps a mean of what it saw, as BatchNorm does, but by another name."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(6, 3)
-        self.register_buffer("mean", torch.zeros(6), persistent=False)
-
-    def forward(self, x: Any) -> Any:
-        self.mean.data.mul_(0.9).add_(0.1 * x.detach().mean(0))
-        return self.layer(x)
-
-
-class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Once in its layer, once by itself, which nobody sees; behind Dropout, which must not look like a difference."""
-
-    def __init__(self, *, twice: bool) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(6, 6, bias=False), nn.Linear(6, 3)
-        self.drop, self.twice = nn.Dropout(0.5), twice
-
-    def forward(self, x: Any) -> Any:
-        h = self.drop(torch.tanh(self.first(x)))
-        return self.last(h @ self.first.weight if self.twice else h)
-
-
 def test_what_is_changed_in_place_is_seen() -> None:
     """ReLU may overwrite what a first layer gave; what went into a layer must stay until its gradient is taken."""
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.Linear(8, 3))
@@ -264,17 +267,6 @@ def test_what_is_changed_in_place_is_seen() -> None:
         model=(kept := UsesAWeightTwice(twice=False)),
         optimizer=torch.optim.SGD(kept.parameters(), lr=0.1),
     )
-
-    class Overwrites(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
-
-        def forward(self, x: Any) -> Any:
-            h = torch.tanh(x)
-            out = self.first(h)
-            h.zero_()
-            return self.last(out)
 
     bad = Overwrites()
     with pytest.raises(InvalidInput, match="changed in place"):
@@ -286,7 +278,7 @@ def test_an_optimizer_that_fails_says_so_and_its_step_stays_spent() -> None:
     made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1e39))
     with pytest.raises(InvalidInput, match="the optimizer: it fails on noisy gradients"):
         made.train(progress=False)
-    assert any((made.ledger.spent.pure, made.ledger.spent.mu_squared))
+    assert made.ledger.spent != NOTHING
 
 
 def _tied() -> Any:

@@ -14,8 +14,9 @@ from typing import Any
 from sordino.errors import InvalidInput
 from sordino.learn.payment import Mark
 from sordino.learn.torch_extra import torch
+from sordino.privacy.exact import show
 
-__all__ = ["Checkpoint", "model_digest", "save_checkpoint"]
+__all__ = ["Checkpoint", "model_digest", "save_checkpoint", "writable_place"]
 
 
 def model_digest(model: Any) -> str:
@@ -31,6 +32,34 @@ def _digest(state: Mapping[str, Any]) -> str:
             value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         )
     return found.hexdigest()
+
+
+def _path(checkpoint: str | Path) -> Path:
+    if not isinstance(checkpoint, str | Path):
+        rule = "it must be a path"
+        raise InvalidInput(f"checkpoint={show(checkpoint)}", rule, "Name a file, such as run.pt.")
+    return Path(checkpoint)
+
+
+def writable_place(checkpoint: str | Path) -> Path:
+    """The path of a file that can be written: found out before anything is spent."""
+    path = _path(checkpoint)
+    shown = f"checkpoint={show(str(checkpoint))}"
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.lstat()
+        if path.is_dir():
+            raise InvalidInput(shown, "it is a folder", "Name a file in it, such as run.pt.")
+        if not path.parent.is_dir():
+            raise InvalidInput(shown, "there is no such folder", "Create it first.")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        rule = f"nothing can be written there ({type(error).__name__})"
+        raise InvalidInput(shown, rule, "Name a file in a folder of your own.") from None
+    return path
 
 
 def save_checkpoint(
@@ -70,8 +99,9 @@ class Checkpoint:
     secret: dict[str, Any] | None
 
     @staticmethod
-    def read(path: Path) -> Checkpoint:
+    def read(checkpoint: str | Path) -> Checkpoint:
         """Read a file; no code in it is run."""
+        path = _path(checkpoint)
         if not path.is_file():
             raise InvalidInput(
                 repr(str(path)), "there is no such file", "Pass the path that train() was given."

@@ -15,11 +15,13 @@ import numpy as np
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Box, Floats
+from sordino.learn.payment import expect_same_promise
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Receipt, Request
 from sordino.privacy.exact import four_digits, open_unit, positive, show
 from sordino.privacy.loss import GaussianLoss, largest_mu
+from sordino.privacy.neighbors import Neighbors
 
 try:
     from sklearn.base import (
@@ -102,6 +104,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(
                 f"ledger={show(self.ledger)}", "it must be a Ledger", "Pass session.ledger."
             )
+        expect_same_promise(self.ledger, "example", Neighbors.ADD_REMOVE)
         request = Request(
             f"fit-{uuid.uuid4().hex}", self._what, f"epsilon {self.epsilon}, delta {self.delta}"
         )

@@ -129,19 +129,40 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         rule = "how many examples of one person count must be declared, as it must not come from the data"
         raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
-    # NaN is not itself
-    known = np.array([name is not None and name == name for name in names.tolist()], bool)
+    known = np.array([_is_known(name) for name in names.tolist()], bool)
     places, names = np.flatnonzero(known), names[known]
     if names.dtype == object:  # a mixture cannot be put in order; its texts can
-        names = np.array([f"{type(name).__name__} {name}" for name in names])
-    _, first, person = np.unique(names, return_index=True, return_inverse=True)
+        try:
+            different = sorted(
+                set(names.tolist()), key=lambda name: f"{type(name).__name__} {name}"
+            )
+        except TypeError:
+            rule = "what names a person must be a text, a number or the like"
+            hint = "Pass a column of names or numbers."
+            raise InvalidInput("persons", rule, hint) from None
+        place_of = {name: place for place, name in enumerate(different)}
+        person = np.array([place_of[name] for name in names.tolist()], np.int64)
+        count = len(different)
+    else:
+        first, person = np.unique(names, return_inverse=True)
+        count = len(first)
     order = np.argsort(person, kind="stable")
-    starts = np.searchsorted(person[order], np.arange(len(first)))
+    starts = np.searchsorted(person[order], np.arange(count))
     rank = np.arange(len(places)) - starts[person[order]]
     kept = rank < most
-    members = np.full((len(first), most), -1, np.int64)
+    members = np.full((count, most), -1, np.int64)
     members[person[order][kept], rank[kept]] = places[order[kept]]
     return members
+
+
+def _is_known(name: Any) -> bool:
+    """Whether it is the name of somebody: None is nobody's, nor is what does not equal itself, such as NaN."""
+    try:
+        return name is not None and bool(name == name)
+    except TypeError:  # pandas' NA
+        return False
+    except ValueError:  # an array, which is no name either way
+        return True
 
 
 def made_up(form: Any, count: int, numbers: Sequence[float]) -> Any:

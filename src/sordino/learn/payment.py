@@ -22,8 +22,12 @@ from sordino.ledger.terms import Allowance, Terms
 from sordino.ledger.witness import Witness
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
+from sordino.privacy.neighbors import Neighbors
 
-__all__ = ["Mark", "Payments", "ledger_for"]
+__all__ = ["Mark", "Payments", "expect_same_promise", "ledger_for"]
+
+_SINGLE = ("row", "example")
+"""Units of ledgers that one example is."""
 
 
 def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget | None) -> Ledger:
@@ -31,6 +35,7 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
     or one in memory for this run.
     """
     if isinstance(ledger, Ledger):
+        expect_same_promise(ledger, plan.unit, plan.neighbors)
         return ledger
     if ledger is not None and not isinstance(ledger, str | Path):
         raise InvalidInput(
@@ -57,6 +62,21 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
         opened.close()
         raise
     return opened
+
+
+def expect_same_promise(ledger: Ledger, unit: str, neighbors: Neighbors) -> None:
+    """Refuse a ledger whose budget is about others than what a run hides: persons, or another relation."""
+    for table, protected, relation in ledger.terms.lineage:
+        if unit == "example" and protected not in _SINGLE:
+            rule = (
+                f"it counts what is told of each {protected}, and here single examples are hidden"
+            )
+            hint = "Pass persons= and max_examples= to a Trainer; or use a ledger of its own."
+            raise InvalidInput(f"the ledger of {table!r}", rule, hint)
+        if relation != neighbors.value:
+            rule = f"it is about {relation}, and this run about {neighbors.value}"
+            hint = "Train for the same relation of neighbours, or use a ledger of its own."
+            raise InvalidInput(f"the ledger of {table!r}", rule, hint)
 
 
 @dataclass(frozen=True)

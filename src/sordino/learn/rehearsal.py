@@ -16,6 +16,9 @@ __all__ = ["expect_whole_gradients", "unchanged"]
 _APART = 0.1
 """Two gradients that differ by more than this share of their size are not the same, rounded in half precision."""
 
+_SOME = 8
+"""The first few examples are looked at: Dropout can hide what happens in one."""
+
 
 @contextmanager
 def unchanged(model: Any) -> Iterator[None]:
@@ -45,14 +48,16 @@ def _bytes(numbers: Any) -> Any:
 def expect_whole_gradients(sums: ClippedSums, losses: Callable[[Any], Any]) -> None:
     """Refuse a model with a weight that is also used outside of its layer's call, or under no_grad.
 
-    Its gradient would not be that of the loss: as private as any, but of no use. `losses` are those of one example.
+    Its gradient would not be that of the loss: as private as any, but of no use.
     """
 
     def by_autograd() -> list[Any]:
         with _same_randomness(), torch.enable_grad():
             return list(
                 torch.autograd.grad(
-                    losses(sums.model)[0], list(sums.parameters.values()), allow_unused=True
+                    losses(sums.model)[:_SOME].sum(),
+                    list(sums.parameters.values()),
+                    allow_unused=True,
                 )
             )
 
@@ -61,7 +66,9 @@ def expect_whole_gradients(sums: ClippedSums, losses: Callable[[Any], Any]) -> N
     found = {key: torch.zeros_like(part).double() for key, part in sums.parameters.items()}
     with torch.no_grad():
         for call in calls:
-            for piece in sums.pieces_of(Call(call.layer, call.into[:1], call.out_gradient[:1])):
+            for piece in sums.pieces_of(
+                Call(call.layer, call.into[:_SOME], call.out_gradient[:_SOME])
+            ):
                 for parameter, gradient in _gradients(piece):
                     found[id(parameter)] += gradient
     wanted = dict(zip(sums.parameters, by_autograd(), strict=True))

@@ -20,7 +20,12 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput, SordinoError
-from sordino.learn.checkpoint import Checkpoint, model_digest, save_checkpoint
+from sordino.learn.checkpoint import (
+    Checkpoint,
+    model_digest,
+    save_checkpoint,
+    writable_place,
+)
 from sordino.learn.clipped_sums import ClippedSums, captured_calls
 from sordino.learn.correlated_noise import CorrelatedNoise
 from sordino.learn.examples import Examples, Places, made_up
@@ -241,7 +246,7 @@ class Trainer:
             )
         self._sums.learn_shapes(calls)
         with _told("the model"):
-            expect_whole_gradients(self._sums, self._losses(x, y, only))
+            expect_whole_gradients(self._sums, self._losses(x, y, every))
 
     def train(
         self,
@@ -255,17 +260,7 @@ class Trainer:
         With a `checkpoint` the run is written there every `save_every` steps and when it is interrupted, and `resume`
         continues it. Steps that a crash loses stay spent: the run then ends after fewer useful steps.
         """
-        path = None if checkpoint is None else Path(checkpoint)
-        if path is not None and not path.parent.is_dir():
-            raise InvalidInput(
-                f"checkpoint={show(str(path))}", "there is no such folder", "Create it first."
-            )
-        if path is not None and path.is_dir():
-            raise InvalidInput(
-                f"checkpoint={show(str(path))}",
-                "it is a folder",
-                "Name a file in it, such as run.pt.",
-            )
+        path = None if checkpoint is None else writable_place(checkpoint)
         between = _whole("save_every", save_every)
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
@@ -284,7 +279,7 @@ class Trainer:
         """Continue a run from its last checkpoint: nothing is charged again, and no step is taken twice."""
 
         def read() -> tuple[Checkpoint, Mark, Receipt]:
-            found = Checkpoint.read(Path(checkpoint))
+            found = Checkpoint.read(checkpoint)
             mark = self._paying.resumed(found.mark)
             self._remember(found)
             return replace(found, secret=None), mark, self._paying.paid(mark.run)
