@@ -9,6 +9,13 @@ from pathlib import Path
 import pytest
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Spark comes first. So it stays with the first worker, and one Java machine is started:
+    what workers take from each other are the last tests.
+    """
+    items.sort(key=lambda item: not ("/engines/" in item.nodeid and "spark" in item.nodeid))
+
+
 @pytest.fixture(scope="session")
 def state_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Names of folders, counted here: pytest would read a folder of thousands to find the next free one."""

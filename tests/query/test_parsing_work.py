@@ -87,7 +87,7 @@ def test_a_column_may_be_called_if() -> None:
 
 
 def test_random_texts_take_linear_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in _texts(seed=1, count=400):
+    for text in _texts(seed=1, count=200):
         moves, words = _steps(text, monkeypatch)
         assert moves <= 12 * words + 50, text[:200]
 
