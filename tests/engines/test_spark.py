@@ -602,9 +602,12 @@ def server() -> Iterator[str]:
 
 
 def test_spark_connect(server: str, tmp_path: Path) -> None:
-    """A server gives the same integers, by its address or by a session, can be stopped, and keeps cells to itself."""
-    dataset = declared(source=server, files=written(tmp_path))
-    engine, local = Spark(dataset.tables.values()), opened(declared(files=written(tmp_path)))
+    """A server gives the same integers, by its address or by a session, can be stopped, and keeps cells to itself.
+
+    The application of this process answers all the same.
+    """
+    dataset, here = (declared(source=place, files=written(tmp_path)) for place in (server, "spark"))
+    engine, local = Spark(dataset.tables.values()), Spark(here.tables.values())
     assert sums(dataset, engine) == sums(dataset, local)
     beside = Spark(dataset.tables.values(), session=engine._session)
     assert sums(dataset, beside) == sums(dataset, local)
