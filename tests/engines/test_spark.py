@@ -595,9 +595,13 @@ def test_the_same_integers_with_generated_code_campaign() -> None:
 
 
 def test_spark_connect(tmp_path: Path) -> None:
-    """A server gives the same integers, by its address or by a session, can be stopped, and keeps cells to itself."""
-    dataset = declared(source=connect_address(), files=written(tmp_path))
-    engine, local = Spark(dataset.tables.values()), opened(declared(files=written(tmp_path)))
+    """A server gives the same integers, by its address or by a session, can be stopped, and keeps cells to itself.
+
+    The application of this process answers all the same.
+    """
+    places = (connect_address(), "spark")
+    dataset, here = (declared(source=place, files=written(tmp_path)) for place in places)
+    engine, local = Spark(dataset.tables.values()), Spark(here.tables.values())
     assert sums(dataset, engine) == sums(dataset, local)
     beside = Spark(dataset.tables.values(), session=engine._session)
     assert sums(dataset, beside) == sums(dataset, local)

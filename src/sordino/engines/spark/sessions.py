@@ -165,7 +165,10 @@ def _session(address: str | None, given: Any) -> Any:
     if given is not None:
         return given.newSession()
     if address is not None:
-        session = SparkSession.builder.remote(address).create()
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        # not by the other builder, which would have no local application answer any more in this process
+        session = RemoteSession.builder.remote(address).create()
         session.client.set_retry_policies([_policy()])
         return session
     with _starting:
