@@ -713,7 +713,7 @@ def _opener(
             f"engine = {show(type(engine).__name__)}", rule, "Pass engine=DuckDB or the like."
         )
     if memory is not None or threads is not None or held:
-        rule = "memory, threads and held are for the default engine"
+        rule = "memory, threads and held are those of the default engine"
         raise InvalidInput(
             "an engine with memory, threads or held",
             rule,
