@@ -87,9 +87,13 @@ def expect_whole_gradients(sums: ClippedSums, losses: Callable[[Any], Any]) -> N
 @contextmanager
 def _same_randomness() -> Iterator[None]:
     """Dropout and the like draw the same inside each such block; what is drawn outside is not touched."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    before, on_devices = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    try:
         torch.manual_seed(0)
         yield
+    finally:
+        torch.set_rng_state(before)
+        torch.cuda.set_rng_state_all(on_devices)
 
 
 def _differ(one: Any, other: Any) -> bool:
