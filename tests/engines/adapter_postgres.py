@@ -128,6 +128,7 @@ class Adapter:
         self.server = server()
         self.database = hostile_database()
         self.admin = self.server.connect(self.database)
+        self.admin.execute("SET standard_conforming_strings = on")  # else bytes are copied as texts
         self.engine: Postgres | None = None
 
     def load(self, declared: Mapping[str, Table], rows: Mapping[str, pa.Table]) -> None:
