@@ -124,10 +124,12 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
         ("sqlite.py", "time.sleep"),
         ("chain.py", "datetime.UTC"),
         ("chain.py", "datetime.datetime"),
+        *(("officer_report.py", f"datetime.{name}") for name in ("UTC", "datetime")),
     }
+    clocks.remove(("officer_report.py", "datetime.now"))  # a page says when it was made
     assert clocks == {("chain.py", "datetime.now")}
     # a text that goes from an entry to its receipt and its leaf; and whether a source must be read again
     shown = {("chain.py", "time"), ("state.py", "time"), ("public_log.py", "time")}
-    shown.add(("receipt.py", "time"))  # in the card that a notebook shows
+    shown |= {("receipt.py", "time"), ("officer_report.py", "time")}  # in a card and on a page
     assert uses == {*shown, ("fingerprint.py", "st_mtime_ns")}
     assert Entry.__annotations__["time"] == Receipt.__annotations__["time"] == "str"

@@ -164,5 +164,5 @@ def test_public_files_go_with_every_engine() -> None:
 
 def test_limits_of_duckdb_are_refused_beside_a_database() -> None:
     data = Dataset(ADDRESS, table="visits", unit="row", budget={"epsilon": 1})
-    with pytest.raises(InvalidInput, match="limits of DuckDB"):
+    with pytest.raises(InvalidInput, match="memory, threads and held are DuckDB's"):
         so.Session(data, memory="1GB")

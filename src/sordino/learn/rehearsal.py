@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,11 @@ __all__ = ["expect_whole_gradients", "unchanged"]
 
 _APART = 0.1
 """Two gradients that differ by more than this share of their size are not the same, rounded in half precision."""
+
+_FAINT = 2.0**-12
+"""Nor are those that differ by more than this share of the whole gradient: what is zero but for rounding, such as that
+of the bias of an attention's keys, agrees with nothing.
+"""
 
 _SOME = 8
 """The first few examples are looked at: Dropout can hide what happens in one."""
@@ -72,9 +78,12 @@ def expect_whole_gradients(sums: ClippedSums, losses: Callable[[Any], Any]) -> N
                 for parameter, gradient in _gradients(piece):
                     found[id(parameter)] += gradient
     wanted = dict(zip(sums.parameters, by_autograd(), strict=True))
-    wrong = [key for key, gradient in wanted.items() if _differ(found[key], gradient)]
+    whole = math.hypot(*(float(one.double().norm()) for one in wanted.values() if one is not None))
+    wrong = [key for key, gradient in wanted.items() if _differ(found[key], gradient, whole)]
     if not wrong or any(
-        _differ(wanted[key], gradient)  # a model with randomness of its own cannot be checked
+        _differ(
+            wanted[key], gradient, whole
+        )  # a model with randomness of its own cannot be checked
         for key, gradient in zip(sums.parameters, by_autograd(), strict=True)
     ):
         return
@@ -96,12 +105,12 @@ def _same_randomness() -> Iterator[None]:
         torch.cuda.set_rng_state_all(on_devices)
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(one: Any, other: Any, whole: float) -> bool:
     one = torch.zeros(1) if one is None else one
     other = torch.zeros_like(one) if other is None else other
     one, other = one.double().to(other.device), other.double()
     apart = float((one - other).norm())
-    return apart > _APART * max(float(one.norm()), float(other.norm()))
+    return apart > max(_APART * max(float(one.norm()), float(other.norm())), _FAINT * whole)
 
 
 def _gradients(piece: Piece) -> list[tuple[Any, Any]]:

@@ -41,7 +41,7 @@ def parse(text: str) -> Query:
 
     Example:
         >>> parse("SELECT COUNT(*) AS n FROM visits").outputs
-        (Output(name='n', value=Aggregate(function='count', arguments=(), parameter=None)),)
+        (Output(name='n', value=Aggregate(function='count', arguments=(), parameter=None), hidden=False),)
     """
     words = read_words(text)
     if not words.tokens or words.tokens[0].text.upper() not in ("SELECT", "WITH"):
