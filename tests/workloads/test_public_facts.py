@@ -279,10 +279,10 @@ def test_values_that_only_one_of_equal_columns_has_are_zero() -> None:
 
 def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
     with so.Session(dataset()) as session:
-        found = session.marginals(NAMES, ways=3, epsilon=0.05)
+        asked = (session.marginals(NAMES, ways=3, epsilon=0.05) for _ in range(20))
+        found = next(one for one in asked if (one["sex", "pregnant", "region"].values < 0).any())
         whole = found.rounded()
         assert whole.form == "rounded"
-        assert (found["sex", "pregnant", "region"].values < 0).any()
         for table in (("sex", "pregnant", "region"), ("sex", "region"), ("sex",), ()):
             own = whole[table]
             assert all(
