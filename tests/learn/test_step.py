@@ -229,6 +229,16 @@ def test_products_are_measured_from_above_and_summed_exactly(spread: float) -> N
     )
 
 
+def test_odd_numbers_of_the_greatest_length_in_one_cell_add_up_exactly() -> None:
+    """70 times 2^20 - 1 is beyond what float32 adds one by one without rounding."""
+    made = product_of(70, 0.0)
+    made._made = torch.zeros_like(made._made)
+    made._made[:, 0, 0, 0] = 1.0
+    total = torch.zeros_like(made.piece.parameter, dtype=torch.int64)
+    made.add(total, torch.full((70,), PRODUCT_STEPS - 1.0, dtype=torch.float64), 1)
+    assert int(total.sum()) == int(total.max()) == 70 * (PRODUCT_STEPS - 1)
+
+
 @pytest.mark.parametrize("per_unit", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
 def test_neighbours_differ_by_at_most_the_norm(name: str, per_unit: int) -> None:
