@@ -810,8 +810,8 @@ def test_on_even_ground_an_interval_is_three_times_the_error_at_most() -> None:
     cells, counts = np.arange(40_000), np.full(40_000, 5)
     rate, trials = Fraction(1, 20), 500
     drawn = [
-        noisy_quantiles(cells, counts, positions=40_000, levels=(HALF,), rate=rate)[0]
-        for _ in range(trials)
+        noisy_quantiles(cells, counts, positions=40_000, levels=(HALF,), rate=rate, bits=Tape(i))[0]
+        for i in range(trials)
     ]
     errors = [abs(one.value - 19_999.5) for one in drawn]
     half = np.mean([one.high - one.low for one in drawn]) / 2
@@ -819,9 +819,15 @@ def test_on_even_ground_an_interval_is_three_times_the_error_at_most() -> None:
     assert np.mean([one.low < 19_999.5 < one.high for one in drawn]) > 0.97
     alone = [
         noisy_quantiles(
-            cells, counts, positions=40_000, levels=(HALF,), rate=rate, confidence=None
+            cells,
+            counts,
+            positions=40_000,
+            levels=(HALF,),
+            rate=rate,
+            confidence=None,
+            bits=Tape(trials + i),
         )[0]
-        for _ in range(trials)
+        for i in range(trials)
     ]
     squares = np.mean(np.square(errors)) / np.mean([(one.value - 19_999.5) ** 2 for one in alone])
     assert 1 < squares**0.5 < 1.4
