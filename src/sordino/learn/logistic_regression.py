@@ -34,7 +34,7 @@ __all__ = ["LogisticRegression"]
 _CLIP = 2**33
 _ROWS_AT_A_TIME = 2**18
 _SIZE_SHARE = Fraction(1, 100)
-_PACES = ((Fraction(1, 12), 150, 4.0), (Fraction(1), 300, 16.0), (math.inf, 500, 32.0))
+_PACES = ((Fraction(1, 12), 150, 4.0), (Fraction(1), 600, 32.0), (math.inf, 1000, 64.0))
 """For budgets up to which mu: how many steps, and the learning rate."""
 
 
