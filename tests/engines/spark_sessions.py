@@ -44,6 +44,7 @@ _OTHERS = {
     "EXCEPTION": "LAST_WIN",
     "CORRECTED": "LEGACY",
     "second": "first",
+    "^[._]": "^a[.]",
     "true": "false",
     "false": "true",
 }

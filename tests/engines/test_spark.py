@@ -83,7 +83,7 @@ def written(folder: Path, rows: pa.Table = ROWS, name: str = "a.parquet") -> str
 def run_text(engine: Spark, sql: str, deadline: float | None = None) -> Any:
     """What the engine makes of some text of Spark's, as if it had been written for a statement."""
     statement = Statement(exp.select("1"), 0, 1)
-    engine._ready[id(statement)] = SimpleNamespace(rows=Lazily(engine, sql), kept=[])  # type: ignore[assignment]
+    engine._ready[id(statement)] = SimpleNamespace(rows=Lazily(engine, sql), kept={})  # type: ignore[assignment]
     return engine.run(statement, deadline)
 
 
@@ -329,9 +329,9 @@ def test_a_table_may_be_called_like_a_part_of_a_statement(tmp_path: Path) -> Non
             parts = [
                 step.name
                 for one in session.preview(QUESTION, epsilon=1).statements
-                for step in steps(one.select)[0]
+                for step in steps(one.select, 0)[0]
             ]
-            assert "step.shares" in parts
+            assert "step.0.shares" in parts
             first, second = (session.sql(QUESTION, epsilon=1000) for _ in range(2))
         assert first.to_arrow()["ward"] == second.to_arrow()["ward"]
     finally:
@@ -459,7 +459,7 @@ def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> 
     engine._session.conf.set("spark.sql.crossJoin.enabled", "false")
     early = Statement(exp.select("1"), 0, 1)  # Spark understands it, and fails when it optimizes it
     rows = engine._session.sql("SELECT COUNT(*) AS s FROM RANGE(2) AS a JOIN RANGE(2) AS b")
-    engine._ready[id(early)] = SimpleNamespace(rows=rows, kept=[])  # type: ignore[assignment]
+    engine._ready[id(early)] = SimpleNamespace(rows=rows, kept={})  # type: ignore[assignment]
     for refused in (early, broken):
         with pytest.raises(InvalidInput, match="Nothing was charged"), engine.snapshot([refused]):
             raise AssertionError("it was entered")
@@ -475,13 +475,51 @@ def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
     statements = (
         so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
     )
-    assert any(steps(statement.select)[0] for statement in statements)
+    assert any(steps(statement.select, 0)[0] for statement in statements)
     storage = engine._session.sparkContext._jsc.sc()
+    views = engine._session.sql("SHOW VIEWS").count()
     with engine.snapshot(statements) as run:
         for statement in statements:
             run(statement)
     assert storage.getPersistentRDDs().size() == 0
+    assert engine._session.sql("SHOW VIEWS").count() == views
+    with engine.snapshot(statements):
+        assert engine._session.sql("SHOW VIEWS").count() > views
+    assert engine._session.sql("SHOW VIEWS").count() == views
     engine.close()
+
+
+MEDIANS = "SELECT MEDIAN(cost) AS a, MEDIAN(age) AS b, COUNT(*) AS n FROM visits"
+
+
+@pytest.mark.parametrize("connect", [False, True])
+def test_each_statement_of_a_question_reads_what_is_its_own(tmp_path: Path, connect: bool) -> None:
+    """Both medians have a part called `lines`, and a server looks names up only when a statement runs.
+
+    Another thread that ends a question meanwhile takes nothing away.
+    """
+    rows = pa.table({"id": range(9), "cost": [1.0] * 9, "age": [8] * 9})
+    columns = {"cost": COLUMNS["cost"], "age": {"type": "int", "min": 0, "max": 10}}
+    given: dict[str, Any] = {"files": written(tmp_path, rows), "columns": columns}
+    dataset = declared(source=connect_address() if connect else "spark", **given)
+    engine = Spark(dataset.tables.values(), session=None if connect else local_session())
+    with so.Session(dataset, engine=lambda _: engine) as session:
+        statements = session.preview(MEDIANS, epsilon=1).statements
+        names = [step.name for one in statements for step in steps(one.select, 0)[0]]
+        assert len(set(names)) < len(names)
+        bench = Bench()
+        bench.load(dataset.tables, {"visits": rows})
+        wanted = [bench.engine.run(statement) for statement in statements]
+        with engine.snapshot(statements) as run:
+            with engine.snapshot(session.preview(MEDIANS, epsilon=1).statements):
+                pass
+            assert {id(statement) for statement in statements} == set(engine._ready)
+            found = [run(statement) for statement in statements]
+
+    def lines(one: Any) -> list[str]:
+        return sorted(map(repr, zip(*one.keys, *one.sums.T.tolist(), strict=True)))
+
+    assert list(map(lines, found)) == list(map(lines, wanted))
 
 
 SLOW = "SELECT SUM(a.id * b.id % 7) AS s FROM RANGE(4000000000) a CROSS JOIN RANGE(1000) b"

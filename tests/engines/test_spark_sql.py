@@ -308,7 +308,7 @@ def test_only_what_is_read_several_times_is_kept(made: Any) -> None:
     kept = 0
     for plan in made(3, 5)[2]:
         for statement in plan.statements:
-            steps, last = dialect.steps(statement.select)
+            steps, last = dialect.steps(statement.select, 0)
             texts = [*(step.sql for step in steps), last]
             for place, step in enumerate(steps):
                 assert sum(text.count(f"`{step.name}`") for text in texts[: place + 1]) == 0

@@ -68,9 +68,12 @@ def name_of(table: str) -> str:
     return f"{GATE}.{table}"
 
 
-def _step_name(name: str) -> str:
-    """The name of the temporary view of a named subquery, which no table of a catalog has: a view goes before it."""
-    return f"step.{name}"
+def _step_name(name: str, number: int) -> str:
+    """The name of the temporary view of a named subquery, which no table of a catalog has: a view goes before it.
+
+    `number` tells statements apart: a server looks names up only when a statement runs, and reads what they mean then.
+    """
+    return f"step.{number}.{name}"
 
 
 def _called(name: str) -> Callable[[Any, Any], str]:
@@ -119,6 +122,8 @@ class _Writer(Generator):
     widths: Widths
     apart: frozenset[str] | None = None
     """The named subqueries that are views of their own, where not all stand before the SELECT."""
+    number = 0
+    """The statement whose views these are."""
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a whole tree."""
@@ -145,7 +150,7 @@ class _Writer(Generator):
         self.widths, self.reads = Widths(tree), Counter[str]()
         return self.generate(tree, copy=False)
 
-    def steps(self, tree: exp.Query) -> tuple[list[Step], str]:
+    def steps(self, tree: exp.Query, number: int) -> tuple[list[Step], str]:
         """The named subqueries that are kept, and what reads them."""
         self.written(tree)
         named = tree.args["with_"].expressions if tree.args.get("with_") else []
@@ -155,8 +160,11 @@ class _Writer(Generator):
             for name, cte in ctes.items()
             if cte.args.get("materialized") and self.reads[name] > 1
         ]
-        self.apart = frozenset(kept)
-        made = [Step(_step_name(name), self._with_others(ctes[name].this, ctes)) for name in kept]
+        self.apart, self.number = frozenset(kept), number
+        made = [
+            Step(_step_name(name, number), self._with_others(ctes[name].this, ctes))
+            for name in kept
+        ]
         return made, self._with_others(tree, ctes)
 
     def _with_others(self, query: exp.Expr, ctes: Mapping[str, exp.CTE]) -> str:
@@ -198,7 +206,8 @@ class _Writer(Generator):
         if node.name in (
             self.apart or ()
         ):  # columns are qualified by the name that stands in the tree
-            return f"{quoted(_step_name(node.name))} AS {quoted(node.alias or node.name)}"
+            step = quoted(_step_name(node.name, self.number))
+            return f"{step} AS {quoted(node.alias or node.name)}"
         return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
 
     def own_cte(self, node: exp.CTE) -> str:
@@ -493,10 +502,13 @@ def _texts(node: exp.Expr) -> list[str]:
     return [one.this for one in node.expressions]
 
 
-def steps(tree: exp.Query) -> tuple[list[Step], str]:
-    """A statement as views that are made one after another, and a last SELECT that reads them."""
+def steps(tree: exp.Query, number: int) -> tuple[list[Step], str]:
+    """A statement as views that are made one after another, and a last SELECT that reads them.
+
+    No two statements whose views are there at the same time may have the same `number`.
+    """
     try:
-        return _Writer(dialect="spark", unsupported_level=ErrorLevel.RAISE).steps(tree)
+        return _Writer(dialect="spark", unsupported_level=ErrorLevel.RAISE).steps(tree, number)
     except UnsupportedError as error:
         raise _unsupported(error) from None
 

@@ -7,6 +7,7 @@ file.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,8 @@ class _Planned:
     """A statement that Spark has planned, and the rows that are kept for it while it runs."""
 
     rows: Any = None
-    kept: list[Any] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict)
+    """By the names of their views."""
 
 
 class Spark:
@@ -78,6 +80,7 @@ class Spark:
         self._progress = Progress(self._session)
         self._pinned: list[Pinned] = []
         self._ready: dict[int, _Planned] = {}
+        self._numbers = itertools.count()
         try:
             self._open(tables)
         except BaseException:
@@ -137,23 +140,23 @@ class Spark:
     ) -> Iterator[Run]:
         """The sources as they were opened; statements that Spark cannot plan are refused before the charge."""
         self.expect_unchanged()
-        for statement in statements:
-            statement.text(self.dialect)
-            planned = False
-            with self._lock, quiet(), contextlib.suppress(Exception):  # whatever an error says
-                planned = self._is_planned(self._planned(statement).rows)
-            if not planned:
-                self._forget()
-                rule = "Spark does not understand it as it was written for it, or is not there any more"
-                raise InvalidInput(
-                    "this question",
-                    rule,
-                    "Nothing was charged. Ask it with other functions, or again.",
-                )
         try:
+            for statement in statements:
+                statement.text(self.dialect)
+                planned = False
+                with self._lock, quiet(), contextlib.suppress(Exception):  # whatever an error says
+                    planned = self._is_planned(self._planned(statement).rows)
+                if not planned:
+                    rule = "Spark does not understand it as it was written for it, or is not there any more"
+                    raise InvalidInput(
+                        "this question",
+                        rule,
+                        "Nothing was charged. Ask it with other functions, or again.",
+                    )
             yield within(self.run, deadline)
-        finally:
-            self._forget()
+        finally:  # its own only: another thread may be amid a question
+            with self._lock, quiet():
+                self._forget(*map(id, statements))
 
     def run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums of a statement."""
@@ -168,8 +171,8 @@ class Spark:
         return Exact(tuple(columns[: statement.keys]), sums)
 
     def _columns(self, statement: Statement) -> list[list[Any]]:
-        rows = self._planned(statement).rows
         try:
+            rows = self._planned(statement).rows
             return [
                 [_whole(cell) for cell in column.to_pylist()] for column in rows.toArrow().columns
             ]
@@ -181,11 +184,10 @@ class Spark:
         if id(statement) not in self._ready:
             self._hold(statement.lists)
             made = self._ready[id(statement)] = _Planned()
-            before, last = steps(statement.select)
+            before, last = steps(statement.select, next(self._numbers))
             for step in before:
-                made.kept.append(self._session.sql(step.sql).persist())
-                made.kept[-1].createOrReplaceTempView(quoted(step.name))
-                self._views.append(step.name)
+                made.kept[step.name] = self._session.sql(step.sql).persist()
+                made.kept[step.name].createOrReplaceTempView(quoted(step.name))
             made.rows = self._session.sql(last)
         return self._ready[id(statement)]
 
@@ -195,13 +197,14 @@ class Spark:
             rows._jdf.queryExecution().executedPlan()
         return bool(rows.schema.names)
 
-    def _forget(self, *only: int) -> None:
-        """Give back what was kept for statements, all or some."""
-        for key in only or tuple(self._ready):
+    def _forget(self, *planned: int) -> None:
+        """Give back what was kept for statements."""
+        for key in planned:
             made = self._ready.pop(key, None)
             with contextlib.suppress(Exception):
-                for rows in made.kept if made is not None else ():
+                for name, rows in made.kept.items() if made is not None else ():
                     rows.unpersist()
+                    self._session.catalog.dropTempView(name)
 
     def _hold(self, lists: Mapping[str, Values]) -> None:
         """Keep public lists as views with a column `value`, each until the end: its name tells its contents."""

@@ -38,6 +38,8 @@ PINNED: Mapping[str, str] = {
     "spark.sql.crossJoin.enabled": "true",
     "spark.sql.functionResolution.sessionOrder": "second",
     "spark.sql.legacy.persistentCatalogFirst": "false",
+    "spark.sql.path.enabled": "false",
+    "spark.sql.timeTravel.atSyntax.enabled": "false",
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -69,6 +71,7 @@ PINNED: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.orc.mergeSchema": "true",
+    "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     # How rows arrive here.
