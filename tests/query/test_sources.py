@@ -64,6 +64,16 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
     assert there == Source("spark", files="s3a://lake/v", format="delta")
 
 
+@pytest.mark.parametrize("folder", ["clinic[1]", "clinic{1,2}", "a,b", "a\\b"])
+def test_a_folder_whose_name_spark_takes_for_a_pattern_is_refused(
+    folder: str, tmp_path: Path
+) -> None:
+    """Files beside the declaration would be those of another folder."""
+    (tmp_path / folder).mkdir()
+    with pytest.raises(InvalidDeclaration, match="not a pattern"):
+        loaded(tmp_path / folder, '[tables.visits]\nunit = "row"\nsource = "spark"\nfiles = "v"\n')
+
+
 @pytest.mark.parametrize(
     ("entries", "rule"),
     [
@@ -89,7 +99,9 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
         ),
         ({"source": "spark", "files": "x", "table": "y"}, "files are named as well"),
         ({"source": "spark", "files": "lake/*"}, "not a pattern"),
+        ({"source": "spark", "files": "/lake/v[12]"}, "not a pattern"),
         ({"source": "sc://"}, "not an address of Spark Connect"),
+        ({"source": "sc://db/;token=s3cret;session_id=5"}, "session that others may have"),
         ({"source": "v.parquet", "files": "x"}, "belongs to sources in databases"),
         ({"source": pa.table({"x": [1]}), "table": "x"}, "no tables or files inside"),
     ],

@@ -57,6 +57,8 @@ _SHOWN_OPTIONS = frozenset(
     {"host", "hostaddr", "port", "dbname", "service", "user", "sslmode", "user_id", "use_ssl"}
 )
 _SECRETS = frozenset({"password", "sslpassword", "token"})
+_PATTERNS = "*?[]{}," + "\\" * (os.name != "nt")
+"""Letters of a path that Spark takes for patterns: /a[1]/v would be /a1/v."""
 _EXAMPLE = "postgresql://analyst@db.example.org/hospital"
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^".]+))\s*(?:\.|$)')
 
@@ -193,7 +195,13 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
             raise InvalidDeclaration(
                 f"{at} with an address sc:...", rule, "It looks like sc://spark.example.org:15002."
             )
-        secret = bool(_SECRETS & set(_options(match["options"] or "", ";")))
+        options = _options(match["options"] or "", ";")
+        if "session_id" in options:
+            rule = "it names a session that others may have, who could change what its names mean"
+            raise InvalidDeclaration(
+                f"{at} with session_id", rule, "Leave session_id out: Sordino opens its own."
+            )
+        secret = bool(_SECRETS & set(options))
         _warn_of_secret(
             at,
             secret,
@@ -220,12 +228,12 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
         raise place.at("files").wrong(
             where, rule, 'Write files = "/lake/visits" or files = "s3a://lake/visits".'
         )
-    if any(c in where for c in "*?[]{},"):  # Spark takes them for patterns
-        raise place.at("files").wrong(
-            where, "it is one file or folder, not a pattern", "Name the folder of one table."
-        )
     if not _SCHEME.match(where):
         where = str((folder / where).absolute())
+    if any(c in where for c in _PATTERNS):
+        rule = "it is one file or folder, not a pattern, and Spark takes some letters in it for one"
+        hint = f"Name the folder of one table, in whose path there is none of {' '.join(_PATTERNS)}"
+        raise place.at("files").wrong(where, rule, f"{hint}.")
     written = entries.get("format", "parquet")
     if written not in FORMATS:
         rule = f"a format is one of {', '.join(FORMATS)}"
