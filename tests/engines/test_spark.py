@@ -522,6 +522,27 @@ def test_each_statement_of_a_question_reads_what_is_its_own(tmp_path: Path, conn
     assert list(map(lines, found)) == list(map(lines, wanted))
 
 
+def test_the_parser_keeps_little_of_what_it_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default it remembers ever more, until memory is full and a question fails after its charge."""
+    dataset = declared(files=written(tmp_path))
+    kept = local_session()._jvm.org.apache.spark.sql.catalyst.parser.AbstractParser
+
+    def most(limit: str) -> int:
+        threshold = "spark.sql.parser.parserDfaCacheFlushThreshold"
+        monkeypatch.setattr(sessions, "_SMALL", {**sessions._SMALL, threshold: limit})
+        engine, seen = opened(dataset), []
+        for words in ("ABS(-1)", "CASE WHEN TRUE THEN 1 END", "1 IN (1, 2)"):
+            engine._session.sql(f"SELECT {words} AS x, COUNT(*) AS n FROM RANGE(3) GROUP BY x")
+            seen.append(kept.getDFACacheNumStates())
+        engine.close()
+        return max(seen)
+
+    assert int(sessions._SMALL["spark.sql.parser.parserDfaCacheFlushThreshold"]) <= 10_000
+    assert most("10000") > 50 >= most("50")
+
+
 SLOW = "SELECT SUM(a.id * b.id % 7) AS s FROM RANGE(4000000000) a CROSS JOIN RANGE(1000) b"
 
 

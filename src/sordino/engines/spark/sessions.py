@@ -88,6 +88,14 @@ _OWN: Mapping[str, str] = {
 }
 """Settings of an application that is started here: nothing is shown, nothing listens, no log quotes a cell."""
 
+_SMALL: Mapping[str, str] = {
+    "spark.sql.parser.manageParserCaches": "true",
+    "spark.sql.parser.parserDfaCacheFlushThreshold": "10000",
+}
+"""Spark's parser remembers what it met in statements, by default without end: some thousand questions of different
+shapes would fill a driver of 1 GB, and one would fail after its charge. 10,000 states take about 70 MB.
+"""
+
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _starting = threading.Lock()
 _silent = threading.local()
@@ -280,7 +288,7 @@ def _pin(session: Any) -> bool:
     """Set what must be as it is written; whether it is so now."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, value in PINNED.items():
+        for name, value in (*PINNED.items(), *_SMALL.items()):
             session.conf.set(name, value)
     return all(
         str(session.conf.get(name)).lower() == value.lower() for name, value in PINNED.items()
