@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.accounting.bracket import Bracket
-from sordino.audit.claim import whole
+from sordino.audit.claim import not_negative, whole
 from sordino.audit.inputs.neighbors import Checked, Relation, brief, check, checked_relation
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.observed import (
@@ -31,7 +31,7 @@ from sordino.audit.replayed.recording import Call, Raised, Record, lives, record
 from sordino.audit.replayed.result_difference import Opaque
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import Number, bounds, closed_unit, float_upper, readable, show
+from sordino.privacy.exact import Number, closed_unit, float_upper, readable, show
 from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 
@@ -384,27 +384,18 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
         raise InvalidInput("delta=1", "at delta 1 everything is allowed", hint)
     if epsilon is None:
         return Claim(None, small)
-    large = bounds("epsilon", epsilon)
-    if large.lower < 0:
-        hint = "Pass what is claimed, such as 1."
-        raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must be at least zero", hint)
-    return Claim(large.upper, small)
+    return Claim(not_negative("epsilon", epsilon, "Pass what is claimed, such as 1."), small)
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:
     """The declared sensitivity of the i-th call, None where nothing is declared here."""
     if isinstance(given, list | tuple):
-        each = [None if s is None else _limit(s) for s in given]
+        each = list(map(_limit, given))
         return lambda i: each[i] if i < len(each) else None
-    every = None if given is None else _limit(given)
+    every = _limit(given)
     return lambda _: every
 
 
-def _limit(given: Any) -> Fraction:
-    read = bounds("sensitivity", given)
-    if read.lower < 0:
-        hint = "It is how far one person can move the values."
-        raise InvalidInput(
-            f"sensitivity={show(given)}", "a sensitivity must be at least zero", hint
-        )
-    return read.upper
+def _limit(given: Any) -> Fraction | None:
+    hint = "It is how far one person can move the values."
+    return None if given is None else not_negative("sensitivity", given, hint)
