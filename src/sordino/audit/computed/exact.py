@@ -71,7 +71,7 @@ def exact(
     profile = truth.profile(epsilons)
     conflict = _conflict(subject, claim)
     broken = truth.exceeds(claim.epsilon, claim.delta)
-    verdict = {True: Verdict.VIOLATED, False: Verdict.HOLDS}.get(broken, Verdict.UNDECIDED)
+    verdicts = {True: Verdict.VIOLATED, False: Verdict.HOLDS, None: Verdict.UNDECIDED}
     distance = certified(lambda: truth.delta_ball(Fraction(0)))
     facts = [
         (f"epsilon needed at delta {claim.shown_delta:.6g}", _between(least, most)),
@@ -87,7 +87,7 @@ def exact(
         method="exact law",
         epsilon=claim.shown_epsilon,
         delta=claim.shown_delta,
-        verdict=Verdict.UNDECIDED if conflict else verdict,
+        verdict=verdicts[None if conflict else broken],
         summary=conflict or _summary(claim, broken, least, needed_delta),
         epsilon_lower=least,
         delta_lower=min(1.0, max(0.0, lower(needed_delta))),
