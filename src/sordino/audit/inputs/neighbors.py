@@ -56,6 +56,11 @@ class Pair:
     d1: Any
     d2: Any
 
+    @property
+    def brief(self) -> tuple[str, str]:
+        """Both in a few words."""
+        return brief(self.d1), brief(self.d2)
+
 
 @dataclass(frozen=True)
 class Checked:

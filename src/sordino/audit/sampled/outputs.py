@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Collection, Hashable, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ __all__ = ["MISSING", "Column", "Raised", "Table", "code", "concat", "encode", "
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Kind = TypeVar("Kind", bound=Hashable)
 
 _MOST_COLUMNS = 4096
 _DEEPEST = 64
@@ -67,9 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Outputs by place, one row for each run; `shape` is a code for types and sizes,
-    `names` says what codes stand for.
-    """
+    """Outputs by place, one row for each run; `shape` codes types and sizes, `names` says what codes stand for."""
 
     size: int
     columns: dict[str, Column]
@@ -100,11 +99,8 @@ class Table:
 
 def code(text: str) -> int:
     """A positive 63-bit number that stands for a text."""
-    return (
-        int.from_bytes(blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest())
-        >> 1
-        | 1
-    )
+    digest = blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1 | 1
 
 
 MISSING = code("missing")
@@ -207,15 +203,10 @@ class _Sheet:
         if values.dtype.kind in "OUSV" or np.ma.isMaskedArray(values):
             return self.fill(values.tolist(), where, name, depth)
         if values.dtype.kind in "mM":
-            values = values.astype(
-                "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
-            ).view(np.int64)
+            times = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
+            values = values.astype(times).view(np.int64)
         if values.ndim == 1:
-            if values.dtype.kind == "c":
-                self._floats(values.real, where, f"{name}.real")
-                self._floats(values.imag, where, f"{name}.imag")
-            else:
-                self._numbers(values, where, name)
+            self._numbers(values, where, name)
             return self._kind(values.dtype.name)
         flat = values.reshape(len(values), -1)
         inner: Codes | int = self._kind("nothing")
@@ -225,24 +216,24 @@ class _Sheet:
         return self._kind(f"{sizes} of {self.names[int(inner)]}")
 
     def _numbers(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
-        if values.dtype.kind not in "iu":
-            return self._floats(values, where, name)
-        large = values.size and max(abs(int(values.max())), abs(int(values.min()))) > _EXACT
-        self._put(where, name, values, 0)
-        if large:
-            self._fine(where, name, values & values.dtype.type(_LOW))
-        return None
+        if values.dtype.kind == "c":
+            self._floats(values.real, where, f"{name}.real")
+            self._floats(values.imag, where, f"{name}.imag")
+        elif values.dtype.kind not in "iu":
+            self._floats(values, where, name)
+        else:
+            self._put(where, name, values, 0)
+            if values.size and max(abs(int(values.max())), abs(int(values.min()))) > _EXACT:
+                self._fine(where, name, values & values.dtype.type(_LOW))
 
     def _floats(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
         numbers = values.astype(np.float64)
-        if np.isfinite(numbers).all():
-            return self._put(where, name, numbers, 0)
-        atoms = np.select(
-            [np.isnan(numbers), numbers == np.inf, numbers == -np.inf],
-            [_NAN, _INF, _MINUS_INF],
-            default=0,
-        )
-        return self._put(where, name, np.where(atoms == 0, numbers, 0.0), atoms)
+        atoms: Any = 0
+        if not np.isfinite(numbers).all():
+            odd = [np.isnan(numbers), numbers == np.inf, numbers == -np.inf]
+            atoms = np.select(odd, [_NAN, _INF, _MINUS_INF], default=0)
+            numbers = np.where(atoms == 0, numbers, 0.0)
+        self._put(where, name, numbers, atoms)
 
     def _fine(self, where: Any, name: str, values: Any) -> None:
         if name in self.numbers:
@@ -253,15 +244,26 @@ class _Sheet:
         if np.ma.MaskedArray in set(map(type, values)):
             values = [value.tolist() if np.ma.isMaskedArray(value) else value for value in values]
         classes = {t: _class(t) for t in set(map(type, values))}
-        types = set(classes.values())
-        if len(types) == 1:
-            return self._one_class(types.pop(), values, where, name, depth)
-        shapes = np.zeros(len(values), np.int64)
-        rows = np.arange(self.size)[where]
-        found = np.array([classes[type(value)] for value in values])
-        for kind in sorted(types):
-            own = np.flatnonzero(found == kind)
-            shapes[own] = self._one_class(kind, [values[i] for i in own], rows[own], name, depth)
+
+        def own(label: str, some: list[Any], rows: Any) -> Codes | int:
+            return self._one_class(label, some, rows, name, depth)
+
+        kinds = sorted(set(classes.values()))
+        return self._each(kinds, lambda value: classes[type(value)], values, where, own)
+
+    def _each(
+        self, kinds: Sequence[Kind], kind_of: Callable[[Any], Kind], values: list[Any], where: Any,
+        fill: Callable[[Kind, list[Any], Any], Codes | int],
+    ) -> Codes | int:  # fmt: skip
+        """Fill in the values of one kind after another; codes of their shapes."""
+        if len(kinds) == 1:
+            return fill(kinds[0], values, where)
+        places: dict[Kind, list[int]] = {kind: [] for kind in kinds}
+        for i, value in enumerate(values):
+            places[kind_of(value)].append(i)
+        shapes, rows = np.zeros(len(values), np.int64), np.arange(self.size)[where]
+        for kind, own in places.items():
+            shapes[own] = fill(kind, [values[i] for i in own], rows[own])
         return shapes
 
     def _one_class(
@@ -277,9 +279,7 @@ class _Sheet:
         elif kind == "time":
             self._floats(np.array([_moment(value) for value in values]), where, name)
         elif kind == "complex":
-            pairs = np.array([complex(value) for value in values])
-            self._floats(pairs.real, where, f"{name}.real")
-            self._floats(pairs.imag, where, f"{name}.imag")
+            self._numbers(np.array(values, complex), where, name)
         elif kind in ("list", "tuple", "array", "set", "dict") and depth < _DEEPEST:
             return self._nested(kind, values, where, name, depth)
         elif kind == "raised":
@@ -322,18 +322,12 @@ class _Sheet:
     def _inside(self, texts: list[str], where: Any, name: str) -> None:
         """The numbers inside texts, and the lengths of long ones, as columns of their own."""
         rows = np.arange(self.size)[where]
-        found = {
-            text: _NUMBER.findall(text)[:_INSIDE]
-            for text in set(texts)
-            if any(map(str.isdigit, text))
-        }
+        digits = (text for text in set(texts) if any(map(str.isdigit, text)))
+        found = {text: _NUMBER.findall(text)[:_INSIDE] for text in digits}
         for i in range(max(map(len, found.values()), default=0)):
             own = [j for j, text in enumerate(texts) if len(found.get(text, ())) > i]
-            self._floats(
-                np.array([float(found[texts[j]][i]) for j in own]),
-                rows[own],
-                f"{name}.number {i + 1}",
-            )
+            numbers = np.array([float(found[texts[j]][i]) for j in own])
+            self._floats(numbers, rows[own], f"{name}.number {i + 1}")
         long = [j for j, text in enumerate(texts) if len(text) > _LONG]
         if long:
             self._put(rows[long], f"{name}.length", [float(len(texts[j])) for j in long], 0)
@@ -350,55 +344,37 @@ class _Sheet:
             values = [_as_dict(value) for value in values]
         elif kind == "tuple" and isinstance(values[0], np.void):
             values = [value.item() for value in values]
-        forms: list[Hashable] = [_form(kind, value) for value in values]
-        distinct = list(dict.fromkeys(forms))
-        if len(distinct) == 1:
-            return self._same_form(kind, distinct[0], values, where, name, depth)
-        shapes = np.zeros(len(values), np.int64)
-        rows = np.arange(self.size)[where]
-        groups: dict[Hashable, list[int]] = {form: [] for form in distinct}
-        for i, form in enumerate(forms):
-            groups[form].append(i)
-        for form, own in groups.items():
-            shapes[own] = self._same_form(
-                kind, form, [values[i] for i in own], rows[own], name, depth
-            )
-        return shapes
+
+        def own(form: Any, some: list[Any], rows: Any) -> Codes | int:
+            return self._same_form(kind, form, some, rows, name, depth)
+
+        forms = list(dict.fromkeys(_form(kind, value) for value in values))
+        return self._each(forms, lambda value: _form(kind, value), values, where, own)
 
     def _same_form(
         self, kind: str, form: Any, values: list[Any], where: Any, name: str, depth: int
     ) -> Codes | int:
         if kind == "array":
             return self.array(np.stack(values), where, name, depth)
+        if kind == "set":
+            values = [sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values]
+        few = slice(_MOST_COLUMNS + 1)
         if kind == "dict":
-            places = [
-                (f"{name}[{key!r}]", [value[key] for value in values])
-                for key in form[: _MOST_COLUMNS + 1]
-            ]
-            title = f"dict of {len(form)}"
+            title, keys = f"dict of {len(form)}", list(form[few])
+            shapes: Codes | int = self._kind(f"{title} {list(map(str, form))}")
         else:
-            if kind == "set":
-                values = [
-                    sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values
-                ]
-            columns = zip(*values, strict=True)
-            places = [
-                (f"{name}[{i}]", list(column))
-                for i, column in enumerate(columns)
-                if i <= _MOST_COLUMNS
-            ]
-            title = f"{kind} of {form}"
-        shapes: Codes | int = self._kind(
-            f"{title} {[str(k) for k in form]}" if kind == "dict" else title
-        )
+            title, keys = f"{kind} of {form}", list(range(form)[few])
+            shapes = self._kind(title)
         first, same = shapes, True
         texts = []
-        for place, column in places:
-            inner = self.fill(column, where, place, depth + 1)
+        for key in keys:
+            inner = self.fill(
+                [value[key] for value in values], where, f"{name}[{key!r}]", depth + 1
+            )
             same = same and isinstance(inner, int)
             texts.append(self.names.get(inner, "") if isinstance(inner, int) else "any")
             shapes = mix(shapes, inner)
-        if not places:
+        if not keys:
             self._put(where, name, 0.0, code(f"empty {kind}"))
             self.names[code(f"empty {kind}")] = f"empty {kind}"
         if same:
@@ -411,11 +387,9 @@ class _Sheet:
 
 
 def _brief(texts: list[str]) -> str:
-    return (
-        f"all {texts[0]}"
-        if len(set(texts)) == 1
-        else ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
-    )
+    if len(set(texts)) == 1:
+        return f"all {texts[0]}"
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
 
 
 def _class(kind: type) -> str:
@@ -426,11 +400,8 @@ def _class(kind: type) -> str:
         return kind.__name__
     for name, types in _CLASSES:
         if issubclass(kind, types):
-            return (
-                f"{name}:{kind.__name__}"
-                if issubclass(kind, np.generic) and name != "tuple"
-                else name
-            )
+            several = issubclass(kind, np.generic) and name != "tuple"
+            return f"{name}:{kind.__name__}" if several else name
     frame = any(hasattr(kind, method) for method in ("to_pydict", "to_dict"))
     return "dict" if frame or dataclasses.is_dataclass(kind) else kind.__name__
 
