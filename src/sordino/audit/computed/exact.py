@@ -169,8 +169,8 @@ def _summary(claim: Claim, broken: bool | None, least: float, needed_delta: arb)
     if not broken:
         return f"The claim holds for these laws, by computation: {at} they need epsilon {_number(least)}."
     enough = "no epsilon is enough" if math.isinf(least) else f"epsilon {_number(least)} is needed"
-    delta = f"at epsilon {claim.shown_epsilon:.6g}, delta {max(0.0, lower(needed_delta)):.6g} is"
-    return f"The claim is false, by computation: {enough} {at}; {delta}."
+    delta = f"delta {max(0.0, lower(needed_delta)):.6g} at epsilon {claim.shown_epsilon:.6g}"
+    return f"The claim is false, by computation: {enough} {at}, or {delta}."
 
 
 def _loss_facts(loss: Loss | None, claim: Claim) -> list[tuple[str, str]]:
