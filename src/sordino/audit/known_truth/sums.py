@@ -43,11 +43,8 @@ def ours(data: Any, size: int, *, law: str, **calibration: Any) -> Any:
 
 @cache
 def _calibrated(law: str, **calibration: Any) -> Additive:
-    return (
-        Laplace.calibrated(**calibration)
-        if law == "laplace"
-        else Gaussian.calibrated(**calibration)
-    )
+    kind: type[Laplace | Gaussian] = Laplace if law == "laplace" else Gaussian
+    return kind.calibrated(**calibration)
 
 
 def value(data: Any) -> Any:
