@@ -179,7 +179,7 @@ def _inferred(d1: Any, d2: Any, first: Rows | None, second: Rows | None) -> str:
     if _is_answer(d1) and _is_answer(d2):
         return f"{_ANSWER}, {_ASSUMED}"
     if first is None or second is None:
-        kinds = f"a {type(d1).__name__} and a {type(d2).__name__}"
+        kinds = f"inputs of type {type(d1).__name__} and {type(d2).__name__}"
         hint = "Pass a function (d1, d2) -> bool as neighbors=, or neighbors='unchecked'."
         raise _NotNeighbours(f"{kinds} have no relation that is known here", hint)
     return f"{_inferred_of_rows(d1, d2, first, second)}, {_ASSUMED}"
@@ -307,14 +307,14 @@ def _rows_differ_by_one(
     if gone == new == 0:
         why = "Which row comes first is no person's secret; pass two inputs that differ in one row."
         raise _NotNeighbours("they hold the same rows in another order", why)
-    sides = f"rows on one side only: {gone:,} in the first, {new:,} in the second"
+    sides = f"rows in the first only: {gone:,}, in the second only: {new:,}"
     added, replaced = gone + new == 1, gone == new == 1
     if relation == "add_remove" and not added:
         hint = "Pass neighbors='replace' if the number of rows is public." if replaced else ""
-        raise _NotNeighbours(f"{sides}, but one in all may differ", hint)
+        raise _NotNeighbours(f"{sides}; one in all may differ", hint)
     if relation == "replace" and not replaced:
         hint = "Pass neighbors='add_remove' if a row may come or go." if added else ""
-        raise _NotNeighbours(f"{sides}, but one on each side may differ", hint)
+        raise _NotNeighbours(f"{sides}; one on each side may differ", hint)
 
 
 def brief(data: Any) -> str:

@@ -24,9 +24,10 @@ from sordino.audit.replayed.observed import (
     norm_name,
     sentence,
 )
-from sordino.audit.replayed.recording import Call, Raised, Record, lives, record, replay_on
+from sordino.audit.replayed.recording import Call, Record, lives, record, replay_on
 from sordino.audit.replayed.result_difference import Opaque
 from sordino.audit.reporting.report import Grid, Report, Verdict
+from sordino.audit.sampled.outputs import Raised
 from sordino.privacy.exact import float_upper, readable
 
 __all__ = ["Claim", "FunctionReplay"]

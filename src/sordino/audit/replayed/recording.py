@@ -17,6 +17,7 @@ import numpy as np
 from sordino.accounting.charge import Charge
 from sordino.audit.inputs.neighbors import brief
 from sordino.audit.replayed.result_difference import difference
+from sordino.audit.sampled.outputs import Raised
 from sordino.local.repeated import Repeated
 from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching
@@ -25,7 +26,7 @@ from sordino.plan.plan import Plan
 from sordino.query.front.text import sql_text
 from sordino.release import Groups
 
-__all__ = ["Call", "Outcome", "Raised", "Record", "Sides", "lives", "record", "replay_on"]
+__all__ = ["Call", "Outcome", "Record", "Sides", "lives", "record", "replay_on"]
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,6 @@ def _plan_facts(plan: Plan) -> tuple[str, str, Charge, Fraction, Fraction]:
 
 Sides = tuple[str, str]
 """On which input the record was made, and on which it is replayed."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """A function that did not end with a result."""
-
-    kind: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.text}" if self.text else self.kind
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def at_least(value: float, above: float = -math.inf) -> str:
 
 def claim(report: Report) -> str:
     """The claim in numbers."""
-    epsilon = f"epsilon {report.epsilon:.10g}"
+    epsilon = "no epsilon" if math.isinf(report.epsilon) else f"epsilon {report.epsilon:.10g}"
     return f"{epsilon}, delta {report.delta:.10g}" if report.delta else epsilon
 
 

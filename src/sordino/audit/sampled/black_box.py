@@ -373,9 +373,8 @@ def _no_output(drawn: tuple[Drawn, Drawn]) -> str:
     """Why runs like these show nothing of privacy, if so."""
     first, second = (one.raised_always() for one in drawn)
     if first and second:
-        both = f"The mechanism raises on both inputs in every run: {first.kind}: {first.text}"
-        differ = f"; on the second input {second.kind}: {second.text}"
-        return f"{both}{'' if first.text == second.text else differ}."
+        differ = "" if first.text == second.text else f"; on the second input {second}"
+        return f"The mechanism raises on both inputs in every run: {first}{differ}."
     here, there = (one.outputs() for one in drawn)
     if len(here) == 1 and here == there:
         return (

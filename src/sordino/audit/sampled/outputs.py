@@ -44,6 +44,9 @@ class Raised:
     kind: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
 
 @dataclass(frozen=True)
 class Column:
