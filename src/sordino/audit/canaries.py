@@ -156,11 +156,11 @@ def _sampling(
     told = f"examples took part in {four_digits(float(counts.mean()))} of {steps} steps, where rate {rate:g} was claimed"
     # a normal law in place of a binomial: hence a quarter of the level
     if ndtr(-abs(mean)) < level / 4:
-        return f"THE SAMPLER IS ANOTHER: {told}."
+        return f"THE SAMPLER IS NOT AS CLAIMED: {told}."
     if chdtr(len(counts), spread) < level / 4 or chdtrc(len(counts), spread) < level / 4:
         ratio = four_digits(spread / len(counts))
         varies = f"how often they took part varies {ratio} times as much as for Poisson samples"
-        return f"THE SAMPLER IS ANOTHER: {varies}; {told}."
+        return f"THE SAMPLER IS NOT AS CLAIMED: {varies}; {told}."
     return ""
 
 

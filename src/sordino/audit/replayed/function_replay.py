@@ -37,7 +37,7 @@ _OWN_NOISE = (
     "its randomness come from Sordino's mechanisms, in one thread."
 )
 _ALIKE = "Nothing but the exact values differs, and these no further than declared"
-_BOUNDS = "Of some calls only upper bounds are known (replay.md): the claim is neither refuted nor supported."
+_BOUNDS = "Of some calls only upper bounds are known: the claim is neither refuted nor supported."
 
 
 @dataclass(frozen=True)

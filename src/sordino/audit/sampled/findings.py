@@ -134,11 +134,6 @@ class Outcome:
     drawn: tuple[Drawn, Drawn]
 
     @property
-    def sides(self) -> zip[tuple[Drawn, Reading]]:
-        """Training and final runs of each input."""
-        return zip(self.drawn, self.readings, strict=True)
-
-    @property
     def constant(self) -> bool:
         """Whether each input has one output only."""
         return all(len(drawn.outputs()) == 1 for drawn in self.drawn)
@@ -146,10 +141,9 @@ class Outcome:
     @property
     def exhausted(self) -> bool:
         """Whether final runs raised far more often than those of training."""
-        rates = (
-            (r.raised / max(r.runs, 1), d.table.raised() / d.table.size) for d, r in self.sides
-        )
-        return any(final - trained > _SHIFT for final, trained in rates)
+        before = (drawn.table.raised() / drawn.table.size for drawn in self.drawn)
+        after = (reading.raised / max(reading.runs, 1) for reading in self.readings)
+        return any(b - a > _SHIFT for a, b in zip(before, after, strict=True))
 
     @property
     def cut_short(self) -> str:
