@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 import sordino as so
@@ -12,3 +14,8 @@ def test_each_check_is_a_function_also_when_it_is_asked_for_again(name: str) -> 
     """A module of the same name in the package would take its place as soon as it is imported."""
     for _ in range(2):
         assert callable(getattr(so.audit, name))
+
+
+def test_a_call_names_its_options() -> None:
+    options = inspect.signature(so.audit).parameters
+    assert {"mechanism", "d1", "d2", "epsilon", "delta", "samples", "neighbors"} <= set(options)

@@ -11,8 +11,8 @@ import pytest
 
 from sordino.audit.sampled.event_words import say
 from sordino.audit.sampled.events import Event
-from sordino.audit.sampled.features import Digits
-from sordino.audit.sampled.outputs import encode
+from sordino.audit.sampled.features import Digits, Value
+from sordino.audit.sampled.outputs import code, encode
 from sordino.audit.sampled.scores import Bins, TableScore
 
 FLOATS = [
@@ -154,3 +154,14 @@ def _true(said: str, value: float) -> bool:
             first, second = said.removeprefix("a ").removeprefix("an ").split(" but no ")
             return value != 0 and multiple(first) and not multiple(second)
     raise AssertionError((said, minus))
+
+
+def test_many_categories_are_said_in_one_sentence() -> None:
+    table = encode(list("abcde"))
+    atoms = np.sort([code(text) for text in "abcde"])
+    weights = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    score = TableScore(Bins(Value(""), np.empty(0), atoms), weights)
+    said = say(Event(score, 1, 0.5, False, 0.0), (table, table))
+    assert said.count(" or ") == 3
+    assert said.endswith(" or one of 2 more")
+    assert "or or" not in said

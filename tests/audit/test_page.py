@@ -8,7 +8,7 @@ from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -158,6 +158,13 @@ def test_verdicts_are_words_and_signs_not_colours_alone() -> None:
     assert "? UNDECIDED" in Reader(UNDECIDED.to_html()).text
     assert "does not count as passed" in Reader(UNDECIDED.to_html()).text
     assert "not a proof" in Reader(HOLDS.to_html()).text
+
+
+@pytest.mark.parametrize("method", ["black box", "record and replay", "exact law"])
+def test_a_page_that_refutes_says_nothing_of_passing(method: Any) -> None:
+    text = Reader(replace(VIOLATED, method=method).to_html()).text
+    assert "A pass is" not in text
+    assert "What it does not say" in text
 
 
 def test_a_dossier_lists_what_is_wrong_first_and_links_to_each() -> None:

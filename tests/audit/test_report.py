@@ -309,3 +309,9 @@ def test_the_chart_holds_every_finite_point(tmp_path: Any) -> None:
         UNDECIDED.plot()
     with pytest.raises(InvalidInput, match="ending"):
         VIOLATED.plot(tmp_path / "x.txt")
+
+
+def test_a_report_without_a_claim_says_so() -> None:
+    assert headline(replace(REPLAYED, epsilon=math.inf)).startswith(
+        "mean of ages claims no epsilon;"
+    )

@@ -1,10 +1,11 @@
 """Is it true? Black-box, record-and-replay and exact checks of privacy claims, our own and others'.
 
-The room can be called: `sordino.audit(mechanism, d1, d2, epsilon=1)`; its other checks are `sordino.audit.replay`,
-`sordino.audit.exact`, `sordino.audit.law` and `sordino.audit.zoo` (see `entry.py`).
+The room can be called: `sordino.audit(mechanism, d1, d2, epsilon=1)`; `inspect.signature(sordino.audit)` names all
+options. Its other checks are `sordino.audit.replay`, `exact`, `law`, `training` and `zoo`, each with help of its own.
 """
 
 import sys
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,12 @@ class _Room(ModuleType):
         from sordino.audit.entry import audit
 
         return audit(*arguments, **named)
+
+    @property
+    def __signature__(self) -> Any:
+        from sordino.audit.sampled.black_box import black_box
+
+        return signature(black_box)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

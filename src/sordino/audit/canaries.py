@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.audit.claim import whole
+from sordino.audit.inputs.rows import random_order
 from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 from sordino.mechanisms import bits
@@ -87,14 +89,14 @@ def audit_training(
     for Poisson samples, pass their `rate`: then it is also checked, in what the model sees, that examples are sampled
     so.
     """
-    claimed, small = (
-        float(positive("epsilon", epsilon).upper),
-        float(open_unit("delta", delta).upper),
+    claimed = float(positive("epsilon", epsilon).upper)
+    small, sure = (
+        float(open_unit(*given).upper) for given in (("delta", delta), ("confidence", confidence))
     )
-    sure = float(open_unit("confidence", confidence).upper)
     for what, number in (("canaries", canaries), ("ordinary", ordinary)):
         whole(what, number, 20, 20_000, "Pass 400 or so.")
-    included = np.asarray(bernoulli_half(canaries))
+    coins = (bernoulli(Fraction(1, 2), 1, bits.source()) for _ in range(canaries))
+    included = np.concatenate(list(coins))
     x, y = _examples(included, ordinary)
     model = torch.nn.Linear(canaries, 1, bias=False)
     torch.nn.init.zeros_(model.weight)
@@ -116,15 +118,18 @@ def audit_training(
     optimizer.register_step_pre_hook(stepped)
     trainer(model, optimizer, lambda out, target: -(out[:, 0] * target), x, y)
     if not seen:
-        raise InvalidInput(
-            "this trainer", "it never called optimizer.step()", "Train the given model with it."
-        )
+        hint = "Train the given model with it."
+        raise InvalidInput("this trainer", "it never called optimizer.step()", hint)
+    sampling = ""
+    if rate is not None:
+        sampling = _sampling(present, included, float(positive("rate", rate).upper), sure)
+    guess = _chosen(np.array(seen), included, sure)
+    test = slice(canaries // 2, canaries)
+    correct, certain = guess.correct(included, test), canaries - canaries // 2
+    lower = certified_epsilon(correct, guess.count, certain, small, sure)
     shown = name or str(getattr(trainer, "__name__", "the trainer"))
-    found = _judged(np.array(seen), included, claimed, small, sure, shown)
-    if rate is None:
-        return found
-    return replace(
-        found, sampling=_sampling(present, included, float(positive("rate", rate).upper), sure)
+    return TrainingAudit(
+        shown, claimed, small, sure, lower, canaries, guess.count, correct, guess.label, sampling
     )
 
 
@@ -143,27 +148,20 @@ def _sampling(
     variance = steps * rate * (1 - rate)
     if not counts.any():
         return "No canary was seen by the model: the trainer does not call it, so that sampling could not be checked."
-    mean = (counts.mean() - steps * rate) / math.sqrt(variance / len(counts)) if variance else 0.0
-    spread = (
-        float(((counts - steps * rate) ** 2).sum() / variance) if variance else float(len(counts))
-    )
+    mean, spread = 0.0, float(len(counts))
+    if variance:
+        mean = (counts.mean() - steps * rate) / math.sqrt(variance / len(counts))
+        spread = float(((counts - steps * rate) ** 2).sum() / variance)
     level = (1 - confidence) / 4
     told = f"examples took part in {four_digits(float(counts.mean()))} of {steps} steps, where rate {rate:g} was claimed"
     # a normal law in place of a binomial: hence a quarter of the level
     if ndtr(-abs(mean)) < level / 4:
-        return f"THE SAMPLER IS ANOTHER: {told}."
+        return f"THE SAMPLER IS NOT AS CLAIMED: {told}."
     if chdtr(len(counts), spread) < level / 4 or chdtrc(len(counts), spread) < level / 4:
         ratio = four_digits(spread / len(counts))
         varies = f"how often they took part varies {ratio} times as much as for Poisson samples"
-        return f"THE SAMPLER IS ANOTHER: {varies}; {told}."
+        return f"THE SAMPLER IS NOT AS CLAIMED: {varies}; {told}."
     return ""
-
-
-def bernoulli_half(count: int) -> npt.NDArray[np.bool_]:
-    """Fair coins."""
-    from fractions import Fraction
-
-    return np.concatenate([bernoulli(Fraction(1, 2), 1, bits.source()) for _ in range(count)])
 
 
 def _examples(included: npt.NDArray[np.bool_], ordinary: int) -> tuple[Any, Any]:
@@ -173,11 +171,8 @@ def _examples(included: npt.NDArray[np.bool_], ordinary: int) -> tuple[Any, Any]
     signs = np.where(np.arange(ordinary) % 2, 1.0, -1.0)
     x = np.vstack([loud, signs[:, None] * np.ones((ordinary, count))])
     y = np.concatenate([np.ones(len(loud)), signs])
-    keys = [bits.source().words(bits.CHUNK).copy() for _ in range(-(-len(y) // bits.CHUNK))]
-    order = np.argsort(np.concatenate(keys)[: len(y)])
-    return torch.as_tensor(x[order], dtype=torch.float32), torch.as_tensor(
-        y[order], dtype=torch.float32
-    )
+    order = random_order(len(y))
+    return tuple(torch.as_tensor(each[order], dtype=torch.float32) for each in (x, y))
 
 
 def _statistics(gradients: Floats) -> dict[str, Floats]:
@@ -186,62 +181,56 @@ def _statistics(gradients: Floats) -> dict[str, Floats]:
     size = np.median(np.abs(centred)) / 0.6745
     size = size if size > 0 else max(float(np.abs(centred).max()), 1e-300)
     scaled = np.clip(-centred / size, -1e6, 1e6)
+    top, steps = scaled.max(0), np.abs(np.diff(gradients, axis=0))
     found = {
         "sum": scaled.sum(0),
-        "largest": scaled.max(0),
+        "largest": top,
         "variation": gradients.std(0) / size,
-        "first difference": np.abs(np.diff(gradients, axis=0)).max(0) / size
-        if len(gradients) > 1
-        else scaled[0],
+        "first difference": steps.max(0) / size if len(steps) else scaled[0],
     }
     for sharpness in (0.5, 1.0, 2.0, 4.0):
-        top = scaled.max(0)
-        found[f"soft maximum ({sharpness:g})"] = (
-            top + np.log(np.exp(sharpness * (scaled - top)).mean(0)) / sharpness
-        )
+        mean = np.exp(sharpness * (scaled - top)).mean(0)
+        found[f"soft maximum ({sharpness:g})"] = top + np.log(mean) / sharpness
     return found
 
 
-def _judged(
-    gradients: Floats,
-    included: npt.NDArray[np.bool_],
-    epsilon: float,
-    delta: float,
-    confidence: float,
-    name: str,
-) -> TrainingAudit:
-    """Choose how to guess by the first half of the canaries; what the second half shows is certified."""
+@dataclass(frozen=True, eq=False)
+class _Guess:
+    """Canaries with the `high` highest scores are guessed to be in, those with the `low` lowest to be out."""
+
+    label: str
+    scores: Floats
+    high: int
+    low: int
+
+    @property
+    def count(self) -> int:
+        return self.high + self.low
+
+    def correct(self, included: npt.NDArray[np.bool_], among: slice) -> int:
+        """How many guesses about these canaries are right."""
+        order = np.argsort(-self.scores[among], kind="stable")
+        there = included[among][order]
+        return int(there[: self.high].sum() + (~there[len(there) - self.low :]).sum())
+
+
+def _chosen(gradients: Floats, included: npt.NDArray[np.bool_], confidence: float) -> _Guess:
+    """How to guess, chosen by the first half of the canaries: what the second half shows is certified."""
     half = len(included) // 2
-    learn, test = np.arange(half), np.arange(half, len(included))
-    best: tuple[float, str, float, Floats, int, int] | None = None
-    for label, values in _statistics(gradients).items():
-        for sign in (1.0, -1.0):
-            scores = sign * values
-            order = np.argsort(-scores[learn], kind="stable")
-            right = included[learn][order]
-            for high in {max(1, half // 50), half // 20 or 1, half // 8, half // 4, 2 * half // 5}:
-                for low in (0, high):
-                    correct = int(
-                        right[:high].sum() + (~right[half - low :]).sum()
-                        if low
-                        else right[:high].sum()
-                    )
-                    # so that no choice wins by luck alone
-                    careful = max(0, correct - (high + low) // 25)
-                    bound = certified_epsilon(careful, high + low, half, 0.0, confidence, digits=8)
-                    if best is None or bound > best[0]:
-                        best = bound, label, sign, scores, high, low
-    if best is None:
-        raise InvalidInput("these canaries", "there are too few of them", "Pass more.")
-    _, label, _, scores, high, low = best
-    order = np.argsort(-scores[test], kind="stable")
-    right = included[test][order]
-    correct = int(right[:high].sum()) + int((~right[len(test) - low :]).sum() if low else 0)
-    guesses = high + low
-    lower = certified_epsilon(correct, guesses, len(test), delta, confidence)
-    return TrainingAudit(
-        name, epsilon, delta, confidence, lower, len(included), guesses, correct, label
+
+    def promise(guess: _Guess) -> float:
+        # so that no choice wins by luck alone
+        careful = max(0, guess.correct(included, slice(half)) - guess.count // 25)
+        return certified_epsilon(careful, guess.count, half, 0.0, confidence, digits=8)
+
+    guesses = (
+        _Guess(label, sign * values, high, low)
+        for label, values in _statistics(gradients).items()
+        for sign in (1.0, -1.0)
+        for high in {max(1, half // 50), half // 20 or 1, half // 8, half // 4, 2 * half // 5}
+        for low in (0, high)
     )
+    return max(guesses, key=promise)
 
 
 def certified_epsilon(
@@ -263,9 +252,7 @@ def certified_epsilon(
 def _refuted(
     epsilon: float, correct: int, guesses: int, canaries: int, delta: float, confidence: float
 ) -> bool:
-    """Whether an (epsilon, delta)-private run lets this many guesses be right with a
-    chance below 1 - confidence only.
-    """
+    """Whether in an (epsilon, delta)-private run so many guesses are right with a chance below 1 - confidence only."""
     from scipy.special import bdtrc
 
     chance = 1 / (1 + math.exp(-epsilon))
@@ -273,8 +260,7 @@ def _refuted(
     alpha = 0.0
     if delta:
         fewer = np.arange(1, canaries + 1)
-        at_least = np.where(
-            correct > fewer, bdtrc(np.maximum(correct - fewer - 1, 0), guesses, chance), 1.0
-        )
+        tails = bdtrc(np.maximum(correct - fewer - 1, 0), guesses, chance)
+        at_least = np.where(correct > fewer, tails, 1.0)
         alpha = float(((at_least - beyond) / fewer).max())
     return (beyond + 2 * canaries * delta * alpha) * (1 + 1e-9) < 1 - confidence

@@ -25,7 +25,7 @@ from sordino.privacy.exact import (
     show,
 )
 
-__all__ = ["Claim", "Request", "read_request", "whole"]
+__all__ = ["Claim", "Request", "not_negative", "read_request", "whole"]
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,25 @@ class Claim:
     @classmethod
     def read(cls, epsilon: Any, delta: Any) -> Self:
         """The claim, or a refusal of numbers that are none."""
-        e = bounds("epsilon", epsilon)
-        if e.lower < 0:
-            hint = "Pass zero or more, such as 1.0."
-            raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must not be negative", hint)
-        d = closed_unit(
-            "delta", delta, "Pass a small probability such as 1e-6, or 0 for pure privacy."
-        )
-        return cls(
-            _generous(epsilon, e.upper),
-            min(Fraction(1), _generous(delta, d.upper)),
-            _plain(epsilon),
-            _plain(delta),
-        )
+        e = not_negative("epsilon", epsilon, "Pass zero or more, such as 1.0.")
+        hint = "Pass a small probability such as 1e-6, or 0 for pure privacy."
+        d = closed_unit("delta", delta, hint).upper
+        generous_delta = min(Fraction(1), _generous(delta, d))
+        return cls(_generous(epsilon, e), generous_delta, _plain(epsilon), _plain(delta))
 
     def allows(self, epsilon: float) -> float:
         """The largest delta at this epsilon of any mechanism that keeps the claim."""
         small = math.exp(-min(self.shown_epsilon, 700.0))
         more = max(0.0, 1 - math.exp(min(epsilon - self.shown_epsilon, 0.0)))
         return self.shown_delta + (1 - self.shown_delta) * more / (1 + small)
+
+
+def not_negative(name: str, value: Any, hint: str) -> Fraction:
+    """The larger reading of a number that is at least zero, or a refusal."""
+    read = bounds(name, value)
+    if read.lower < 0:
+        raise InvalidInput(f"{name}={show(value)}", f"{name} must not be negative", hint)
+    return read.upper
 
 
 def _generous(given: Any, upper: Fraction) -> Fraction:
@@ -94,21 +94,13 @@ class Request:
 
 
 def read_request(
-    mechanism: Any,
-    epsilon: Any,
-    delta: Any,
-    confidence: Any,
-    samples: Any,
-    seconds: Any,
-    workers: Any,
-    name: Any,
-) -> Request:
+    mechanism: Any, epsilon: Any, delta: Any, confidence: Any, samples: Any, seconds: Any, workers: Any, name: Any
+) -> Request:  # fmt: skip
     """The request, or a refusal."""
     if not callable(mechanism) and not callable(getattr(mechanism, "release", None)):
+        rule = "a mechanism must be callable or have release()"
         hint = "Pass a function of the data, or a Sordino mechanism."
-        raise InvalidInput(
-            f"mechanism={show(mechanism)}", "a mechanism must be callable or have release()", hint
-        )
+        raise InvalidInput(f"mechanism={show(mechanism)}", rule, hint)
     claim = Claim.read(epsilon, delta)
     level = open_unit("confidence", confidence, "Pass a number such as 0.999.")
     hint = "It counts all runs of the mechanism; a million is usual."
@@ -116,26 +108,15 @@ def read_request(
     if workers is not None:
         hint = "Pass 1 to run in this process, 2 for one process for each input, or None."
         whole("workers", workers, 1, 2, hint)
-    limit = (
-        _FOREVER
-        if seconds is None
-        else float(positive("seconds", seconds, "Pass None for no limit.").lower)
-    )
+    limit = _FOREVER
+    if seconds is not None:
+        limit = min(limit, float(positive("seconds", seconds, "Pass None for no limit.").lower))
     alpha = float_lower(1 - bounds("confidence", confidence).upper)
     if alpha <= 0:
-        raise InvalidInput(
-            f"confidence={show(confidence)}",
-            "it is too near to 1",
-            "Pass a number such as 0.999999.",
-        )
-    return Request(
-        str(name or named(mechanism)),
-        claim,
-        float(level.lower),
-        alpha,
-        runs,
-        min(limit, _FOREVER),
-    )
+        hint = "Pass a number such as 0.999999."
+        raise InvalidInput(f"confidence={show(confidence)}", "it is too near to 1", hint)
+    shown = str(name or named(mechanism))
+    return Request(shown, claim, float(level.lower), alpha, runs, limit)
 
 
 def whole(name: str, value: Any, least: int, most: int, hint: str) -> int:

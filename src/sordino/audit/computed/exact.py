@@ -16,7 +16,7 @@ from sordino.audit.claim import Claim
 from sordino.audit.computed.finite_pair import FinitePair
 from sordino.audit.computed.key_pair import KeyPair
 from sordino.audit.computed.noise_pair import NoisePair
-from sordino.audit.computed.truth import LossPair, Truth, exceeds
+from sordino.audit.computed.truth import LossPair, Truth
 from sordino.audit.reporting.report import Figure, Report, Series, Verdict
 from sordino.errors import InvalidInput
 from sordino.mechanisms.additive import Additive
@@ -70,33 +70,24 @@ def exact(
     epsilons = _grid(claim, most)
     profile = truth.profile(epsilons)
     conflict = _conflict(subject, claim)
-    broken = _broken(truth, claim)
-    verdict = (
-        Verdict.UNDECIDED
-        if conflict or broken is None
-        else Verdict.VIOLATED
-        if broken
-        else Verdict.HOLDS
-    )
+    broken = truth.exceeds(claim.epsilon, claim.delta)
+    verdicts = {True: Verdict.VIOLATED, False: Verdict.HOLDS, None: Verdict.UNDECIDED}
+    distance = certified(lambda: truth.delta_ball(Fraction(0)))
     facts = [
         (f"epsilon needed at delta {claim.shown_delta:.6g}", _between(least, most)),
-        (
-            f"delta needed at epsilon {claim.shown_epsilon:.6g}",
-            _between(max(0.0, lower(needed_delta)), upper(needed_delta)),
-        ),
-        (
-            "total variation distance",
-            f"{float(certified(lambda: truth.delta_ball(Fraction(0))).mid()):.6g}",
-        ),
+        (f"delta needed at epsilon {claim.shown_epsilon:.6g}", _ends(needed_delta)),
+        ("total variation distance", f"{float(distance.mid()):.6g}"),
         *_loss_facts(loss, claim),
-        *_sum_facts(truth, claim),
     ]
+    if (summed := truth.summed(claim.epsilon)) is not None:
+        facts.append((f"delta summed over {summed[1]:,} outputs", _ends(summed[0])))
+    table, laws = truth.table(), truth.outputs()
     return Report(
         name=name or subject.name,
         method="exact law",
         epsilon=claim.shown_epsilon,
         delta=claim.shown_delta,
-        verdict=verdict,
+        verdict=verdicts[None if conflict else broken],
         summary=conflict or _summary(claim, broken, least, needed_delta),
         epsilon_lower=least,
         delta_lower=min(1.0, max(0.0, lower(needed_delta))),
@@ -104,22 +95,17 @@ def exact(
         relation=truth.relation,
         facts=tuple(facts),
         notes=subject.notes,
-        grids=tuple(grid for grid in (truth.table(),) if grid is not None),
-        figures=(
-            *(f for f in (truth.outputs(),) if f is not None),
-            _profile_figure(claim, epsilons, profile),
-        ),
+        grids=() if table is None else (table,),
+        figures=(*(() if laws is None else (laws,)), _profile_figure(claim, epsilons, profile)),
     )
 
 
 def _subject(given: Any, other: Any, sensitivity: Any) -> _Subject:
     known = isinstance(given, Additive | RandomizedResponse | KeySelection | Loss)
     if known == (other is not None):
-        rule = (
-            "a law needs a second one to compare with"
-            if not known
-            else "a mechanism or a loss is audited alone"
-        )
+        rule = "a law needs a second one to compare with"
+        if known:
+            rule = "a mechanism or a loss is audited alone"
         hint = "Pass two laws, or one Sordino mechanism with its sensitivity, or one loss."
         raise InvalidInput(show(given), rule, hint)
     if isinstance(given, Additive):
@@ -140,12 +126,10 @@ def _noise(mechanism: Additive, sensitivity: Any) -> _Subject:
     loss = mechanism.loss(sensitivity)
     reach = positive("sensitivity", sensitivity).upper / mechanism.step
     steps = math.floor(reach)
-    pair = NoisePair(
-        RoundedNoise(mechanism.shape, mechanism.scale / mechanism.step), steps, mechanism.step
-    )
+    noise = RoundedNoise(mechanism.shape, mechanism.scale / mechanism.step)
     whole = f"Values on the lattice move by whole steps, here at most {steps}; for rounded ones pass rounded_sensitivity."
-    notes = [] if reach == steps else [whole]
-    return _Subject(pair, loss, repr(mechanism), tuple(notes))
+    notes = () if reach == steps else (whole,)
+    return _Subject(NoisePair(noise, steps, mechanism.step), loss, repr(mechanism), notes)
 
 
 def _responses(mechanism: RandomizedResponse) -> FinitePair:
@@ -162,13 +146,6 @@ def _responses(mechanism: RandomizedResponse) -> FinitePair:
     return FinitePair(p, q, "one person's answer, any two truths", sides)
 
 
-def _broken(truth: Truth, claim: Claim) -> bool | None:
-    """Whether the claim is certainly false; None if the truth is only known within a bracket that holds the claim."""
-    if isinstance(truth, FinitePair):
-        return truth.exceeds(claim.epsilon, claim.delta)
-    return exceeds(lambda: truth.delta_ball(claim.epsilon), claim.delta)
-
-
 def _conflict(subject: _Subject, claim: Claim) -> str:
     """What the law certainly reveals above what the loss promises; "" if the two agree, as they must."""
     truth, loss = subject.truth, subject.loss
@@ -176,7 +153,7 @@ def _conflict(subject: _Subject, claim: Claim) -> str:
         return ""
     for epsilon in {Fraction(0), claim.epsilon / 2, claim.epsilon, 2 * claim.epsilon}:
         promised = loss.delta(epsilon)
-        if exceeds(lambda e=epsilon: truth.delta_ball(e), Fraction(promised)):  # type: ignore[misc]
+        if truth.exceeds(epsilon, Fraction(promised)):
             shown = lower(certified(lambda e=epsilon: truth.delta_ball(e)))  # type: ignore[misc]
             return (
                 f"The loss of {subject.name} promises delta {promised:.6g} at epsilon {float(epsilon):.6g}, but its outputs "
@@ -192,8 +169,8 @@ def _summary(claim: Claim, broken: bool | None, least: float, needed_delta: arb)
     if not broken:
         return f"The claim holds for these laws, by computation: {at} they need epsilon {_number(least)}."
     enough = "no epsilon is enough" if math.isinf(least) else f"epsilon {_number(least)} is needed"
-    delta = f"at epsilon {claim.shown_epsilon:.6g}, delta {max(0.0, lower(needed_delta)):.6g} is"
-    return f"The claim is false, by computation: {enough} {at}; {delta}."
+    delta = f"delta {max(0.0, lower(needed_delta)):.6g} at epsilon {claim.shown_epsilon:.6g}"
+    return f"The claim is false, by computation: {enough} {at}, or {delta}."
 
 
 def _loss_facts(loss: Loss | None, claim: Claim) -> list[tuple[str, str]]:
@@ -204,16 +181,6 @@ def _loss_facts(loss: Loss | None, claim: Claim) -> list[tuple[str, str]]:
     return [
         ("epsilon promised by its loss", _number(max(0.0, epsilon))),
         ("delta promised by its loss", _number(loss.delta(claim.epsilon))),
-    ]
-
-
-def _sum_facts(truth: Truth, claim: Claim) -> list[tuple[str, str]]:
-    summed = truth.summed(claim.epsilon) if isinstance(truth, NoisePair) else None
-    if summed is None:
-        return []
-    total, count = summed
-    return [
-        (f"delta summed over {count:,} outputs", _between(max(0.0, lower(total)), upper(total)))
     ]
 
 
@@ -232,6 +199,10 @@ def _profile_figure(claim: Claim, epsilons: list[float], profile: list[float]) -
         Series("allowed by the claim", x, tuple(map(claim.allows, epsilons))),
     )
     return Figure("Privacy profile", "epsilon", "delta", series)
+
+
+def _ends(value: arb) -> str:
+    return _between(max(0.0, lower(value)), upper(value))
 
 
 def _between(low: float, high: float) -> str:

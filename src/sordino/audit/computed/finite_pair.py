@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from flint import arb
 
+from sordino.audit.computed.truth import Truth
 from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.privacy.ball import ball, certified, lower, upper
 from sordino.privacy.divergence import (
@@ -30,7 +31,7 @@ _NAMED = 4
 
 
 @dataclass(frozen=True)
-class FinitePair:
+class FinitePair(Truth):
     """Output -> probability on each of the two inputs; an output left out has probability 0."""
 
     p: Mapping[Any, Fraction]
@@ -42,16 +43,15 @@ class FinitePair:
 
     @classmethod
     def read(cls, p: Distribution, q: Distribution) -> Self:
-        """Two laws as a user writes them: mappings, or sequences for the outputs 0,
-        1, ...; refused if they are no laws.
-        """
+        """Two laws as a user writes them: mappings, or sequences for the outputs 0, 1, ...; others are refused."""
         total_variation(p, q)  # complains about everything that is not a pair of laws
         return cls(_named(p), _named(q))
 
     @cached_property
-    def _masses(self) -> list[tuple[Fraction, Fraction]]:
+    def _outputs(self) -> dict[Any, tuple[Fraction, Fraction]]:
+        """Every output with its two probabilities."""
         zero = Fraction(0)
-        return [(self.p.get(y, zero), self.q.get(y, zero)) for y in {**self.p, **self.q}]
+        return {y: (self.p.get(y, zero), self.q.get(y, zero)) for y in {**self.p, **self.q}}
 
     def total_variation(self) -> Fraction:
         """The largest difference of the two probabilities of one event."""
@@ -62,12 +62,12 @@ class FinitePair:
         return ball(worst.probability) - ball(epsilon).exp() * ball(worst.probability_other)
 
     def exceeds(self, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether more than this delta is needed with this epsilon, exactly."""
         return not verify_approximate(self.p, self.q, epsilon, delta)
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
-        swapped = [(b, a) for a, b in self._masses]
-        most = max(_needed_ratio(self._masses, delta), _needed_ratio(swapped, delta))
+        masses = list(self._outputs.values())
+        swapped = [(b, a) for a, b in masses]
+        most = max(_needed_ratio(masses, delta), _needed_ratio(swapped, delta))
         if most == math.inf:
             return math.inf, math.inf
         if most <= 1:
@@ -76,71 +76,54 @@ class FinitePair:
         return max(0.0, lower(value)), upper(value)
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:
-        pure = delta == 0
-        worst = (
-            verify_pure(self.p, self.q, epsilon)
-            if pure
-            else verify_approximate(self.p, self.q, epsilon, delta)
-        )
+        worst = verify_pure(self.p, self.q, epsilon)
+        if delta:
+            worst = verify_approximate(self.p, self.q, epsilon, delta)
         if not worst.event:
             return ""
-        forward = worst.direction == "p over q"
-        here, there = self.sides if forward else self.sides[::-1]
+        here, there = self.sides if worst.direction == "p over q" else self.sides[::-1]
         p, q = _number(worst.probability), _number(worst.probability_other)
         return f"the output is {self._event(worst.event)}: probability {p} under the {here}, {q} under the {there}"
 
     def _event(self, event: frozenset[Any]) -> str:
-        inside = [y for y in {**self.p, **self.q} if y in event]
-        named = ", ".join(show(y) for y in inside[:_NAMED])
+        inside = [y for y in self._outputs if y in event]
+        named = ", ".join(map(show, inside[:_NAMED]))
+        if len(inside) == 1:
+            return named
         more = len(inside) - _NAMED
-        return (
-            named
-            if len(inside) == 1
-            else f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
-        )
+        return f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
 
     def profile(self, epsilons: list[float]) -> list[float]:
-        p, q = (np.array([float(side[i]) for side in self._masses]) for i in (0, 1))
-        both = [
-            (np.maximum(p - math.exp(e) * q, 0).sum(), np.maximum(q - math.exp(e) * p, 0).sum())
-            for e in epsilons
-        ]
-        return [float(max(pair)) for pair in both]
+        masses = np.array(list(self._outputs.values()), float)
+        growth = np.exp(epsilons)[:, None, None]
+        excess = np.maximum(masses - growth * masses[:, ::-1], 0).sum(axis=1)
+        return [float(most) for most in excess.max(axis=1)]
 
     def table(self) -> Grid:
-        rated = sorted(({**self.p, **self.q}), key=self._strain, reverse=True)
-        rows = [
-            (
-                show(y),
-                _number(self.p.get(y, Fraction(0))),
-                _number(self.q.get(y, Fraction(0))),
-                f"{self._log_ratio(y):+.6g}",
-            )
-            for y in rated[:_ROWS]
-        ]
-        return Grid("The most telling outputs", ("output", *self.sides, "log ratio"), tuple(rows))
-
-    def _log_ratio(self, output: Any) -> float:
-        a, b = self.p.get(output, Fraction(0)), self.q.get(output, Fraction(0))
-        if a == b:
-            return 0.0
-        if a == 0 or b == 0:
-            return math.inf if a else -math.inf
-        return float(certified(lambda: ball(a / b).log()).mid())
-
-    def _strain(self, output: Any) -> tuple[float, Fraction]:
-        a, b = self.p.get(output, Fraction(0)), self.q.get(output, Fraction(0))
-        return abs(self._log_ratio(output)), a + b
+        rated = [(_log_ratio(a, b), a, b, y) for y, (a, b) in self._outputs.items()]
+        rated.sort(key=lambda row: (abs(row[0]), row[1] + row[2]), reverse=True)
+        rows = tuple(
+            (show(y), _number(a), _number(b), f"{ratio:+.6g}") for ratio, a, b, y in rated[:_ROWS]
+        )
+        return Grid("The most telling outputs", ("output", *self.sides, "log ratio"), rows)
 
     def outputs(self) -> Figure:
-        shown = list({**self.p, **self.q})[:_BARS]
-        x = tuple(float(i) for i in range(len(shown)))
+        shown = list(self._outputs)[:_BARS]
+        x = tuple(map(float, range(len(shown))))
         series = tuple(
             Series(name, x, tuple(float(law.get(y, 0)) for y in shown))
             for name, law in zip(self.sides, (self.p, self.q), strict=True)
         )
-        ticks = tuple(show(y) for y in shown)
+        ticks = tuple(map(show, shown))
         return Figure("Outputs on the two inputs", "output", "probability", series, "bars", ticks)
+
+
+def _log_ratio(a: Fraction, b: Fraction) -> float:
+    if a == b:
+        return 0.0
+    if a == 0 or b == 0:
+        return math.inf if a else -math.inf
+    return float(certified(lambda: ball(a / b).log()).mid())
 
 
 def _needed_ratio(masses: list[tuple[Fraction, Fraction]], delta: Fraction) -> Fraction | float:
@@ -149,9 +132,8 @@ def _needed_ratio(masses: list[tuple[Fraction, Fraction]], delta: Fraction) -> F
     if certain > delta:
         return math.inf
     best, first, second = Fraction(0), certain, Fraction(0)
-    for a, b in sorted(
-        (pair for pair in masses if pair[1]), key=lambda ab: ab[0] / ab[1], reverse=True
-    ):
+    others = [(a, b) for a, b in masses if b]
+    for a, b in sorted(others, key=lambda ab: ab[0] / ab[1], reverse=True):
         first, second = first + a, second + b
         best = max(best, (first - delta) / second)
     return best

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from flint import arb
 
+from sordino.audit.computed.truth import Truth
 from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.key_selection import KeySelection
@@ -20,6 +21,7 @@ __all__ = ["KeyPair"]
 
 _MOST = 20_000
 _SCAN = 256
+_TITLE = "How likely a key is to be published"
 
 
 class _Event(NamedTuple):
@@ -31,7 +33,7 @@ class _Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KeyPair:
+class KeyPair(Truth):
     """All pairs of weights of one key that a person can join; for persons who can move one key only (l1 = linf)."""
 
     selection: KeySelection
@@ -39,45 +41,36 @@ class KeyPair:
     def __post_init__(self) -> None:
         s = self.selection
         if s.l1 != s.linf:
+            rule = "the exact law is known for persons who move one key, l1 = linf"
             hint = "Audit it as a black box, or one with l1 = linf exactly."
-            raise InvalidInput(
-                repr(s), "the exact law is known for persons who move one key, l1 = linf", hint
-            )
-        if s.certain * s.linf > _MOST:
+            raise InvalidInput(repr(s), rule, hint)
+        if (pairs := s.certain * s.linf) > _MOST:
             rule = f"at most {_MOST:,} pairs of weights are compared"
-            raise TooLarge(
-                f"{s.certain * s.linf:,} pairs of weights",
-                rule,
-                "Audit one with a larger epsilon or delta.",
-            )
+            hint = "Audit one with a larger epsilon or delta."
+            raise TooLarge(f"{pairs:,} pairs of weights", rule, hint)
 
     @property
     def relation(self) -> str:
         return f"the weight of one key moves by at most {self.selection.linf}"
 
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        s = self.selection
-        return ((n, n + j) for n in range(s.certain + 1) for j in range(1, s.linf + 1))
-
     @cached_property
     def _chances(self) -> list[arb]:
+        s = self.selection
         with working(_SCAN):
-            return [
-                self.selection.probability_ball(n)
-                for n in range(self.selection.certain + self.selection.linf + 1)
-            ]
+            return [s.probability_ball(n) for n in range(s.certain + s.linf + 1)]
 
     def _events(self) -> Iterator[tuple[arb, arb, _Event]]:
         """P and Q of each event in each direction, at the precision of a scan."""
-        for n, m in self._pairs():
-            a, b = self._chances[n], self._chances[m]
-            yield from ((a, b, _Event(n, m, True)), (b, a, _Event(m, n, True)))
-            yield from ((1 - a, 1 - b, _Event(n, m, False)), (1 - b, 1 - a, _Event(m, n, False)))
+        for n in range(self.selection.certain + 1):
+            for m in range(n + 1, n + self.selection.linf + 1):
+                a, b = self._chances[n], self._chances[m]
+                yield a, b, _Event(n, m, True)
+                yield b, a, _Event(m, n, True)
+                yield 1 - a, 1 - b, _Event(n, m, False)
+                yield 1 - b, 1 - a, _Event(m, n, False)
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        """The largest excess; the two events of one pair never both have one,
-        as their excesses sum to 1 - e^epsilon.
-        """
+        """The largest excess; of the two events of one pair one has none, as their excesses sum to 1 - e^epsilon."""
         factor, worst = ball(epsilon).exp(), arb(0)
         for event in self._worst(epsilon):
             p, q = (self.selection.probability_ball(weight) for weight in event[:2])
@@ -112,9 +105,10 @@ class KeyPair:
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
         with working(_SCAN):
             factor = ball(epsilon).exp()
-            p, q, event = max(
-                self._events(), key=lambda found: float((found[0] - factor * found[1]).mid())
+            excess = (
+                (float((p - factor * q).mid()), p, q, event) for p, q, event in self._events()
             )
+            _, p, q, event = max(excess, key=lambda found: found[0])
             a, b = float(p.mid()), float(q.mid())
         what = "published" if event.published else "not published"
         return f"a key is {what}: probability {a:.6g} where its weight is {event.weight}, {b:.6g} where it is {event.other}"
@@ -124,19 +118,11 @@ class KeyPair:
         return [max(0.0, *(p - math.exp(e) * q for p, q in events)) for e in epsilons]
 
     def table(self) -> Grid:
-        step = max(1, len(self._chances) // 12)
-        rows = tuple(
-            (str(n), f"{float(self._chances[n].mid()):.6g}")
-            for n in range(0, len(self._chances), step)
-        )
-        return Grid("How likely a key is to be published", ("weight", "probability"), rows)
+        few = list(enumerate(self._chances))[:: max(1, len(self._chances) // 12)]
+        rows = tuple((str(n), f"{float(p.mid()):.6g}") for n, p in few)
+        return Grid(_TITLE, ("weight", "probability"), rows)
 
     def outputs(self) -> Figure:
-        x = tuple(float(n) for n in range(len(self._chances)))
+        x = tuple(map(float, range(len(self._chances))))
         y = tuple(float(p.mid()) for p in self._chances)
-        return Figure(
-            "How likely a key is to be published",
-            "weight",
-            "probability",
-            (Series("published", x, y),),
-        )
+        return Figure(_TITLE, "weight", "probability", (Series("published", x, y),))

@@ -56,12 +56,8 @@ class Coin:
         """True with this probability."""
         p = decimal_reading("probability", probability)
         if not 0 <= p <= 1:
-            rule = "a probability must lie between 0 and 1"
-            raise self._refuse(
-                InvalidInput(
-                    f"probability={show(probability)}", rule, "Pass Fraction(1, 2), 0.25, ..."
-                )
-            )
+            rule, hint = "a probability must lie between 0 and 1", "Pass Fraction(1, 2), 0.25, ..."
+            raise self._refuse(InvalidInput(f"probability={show(probability)}", rule, hint))
         return self._ask((1 - p, p)) == 1
 
     def below(self, n: int) -> int:
@@ -81,9 +77,8 @@ class Coin:
         total = sum(read, Fraction(0))
         if len(read) != len(options) or min(read, default=Fraction(-1)) < 0 or total == 0:
             rule = "there must be one weight for each option, none negative and not all zero"
-            raise self._refuse(
-                InvalidInput(f"weights={show(weights)}", rule, "Pass whole numbers or Fractions.")
-            )
+            hint = "Pass whole numbers or Fractions."
+            raise self._refuse(InvalidInput(f"weights={show(weights)}", rule, hint))
         return options[self._ask(tuple(w / total for w in read))]
 
     def geometric(self, ratio: Number, most: int) -> int:
@@ -99,18 +94,14 @@ class Coin:
             return chances.index(Fraction(1))
         if self._asked == self._most:
             what = f"more than {self._most:,} random decisions in one run"
-            raise self._refuse(
-                TooLarge(what, "the function may never stop", "Cut its loops off, or raise most=.")
-            )
+            hint = "Cut its loops off, or raise most=."
+            raise self._refuse(TooLarge(what, "the function may never stop", hint))
         if self._asked == len(self._path):
             self._path.append(_Decision.first(chances))
         decision = self._path[self._asked]
         if decision.chances != chances:
-            raise self._refuse(
-                _other_randomness(
-                    f"asks for chances {show(chances)} instead of {show(decision.chances)}"
-                )
-            )
+            what = f"asks for chances {show(chances)} instead of {show(decision.chances)}"
+            raise self._refuse(_other_randomness(what))
         self._asked += 1
         return decision.taken
 
@@ -123,14 +114,14 @@ class Coin:
         if self.refusal is not None:
             raise self.refusal
         if self._asked < len(self._path):
-            raise _other_randomness(
-                f"takes {self._asked} decisions instead of at least {len(self._path)}"
-            )
+            what = f"takes {self._asked} decisions instead of at least {len(self._path)}"
+            raise _other_randomness(what)
 
 
-def law(
-    function: Callable[[Any, Coin], Hashable], data: Any, most: int = _MOST
-) -> dict[Any, Fraction]:
+Randomized = Callable[[Any, Coin], Hashable]
+
+
+def law(function: Randomized, data: Any, most: int = _MOST) -> dict[Any, Fraction]:
     """The exact law of `function(data, coin)`: output -> probability, summing to 1.
 
     The function must take all its randomness from the coin (`event`, `below`, `choice`, `geometric`), return something
@@ -151,9 +142,8 @@ def law(
         again = _run(function, data, path, most)
         if output is not again and output != again:
             raise _other_randomness(f"returns {show(again)} instead of {show(output)}")
-        found[output] = found.get(output, Fraction(0)) + math.prod(
-            (d.chances[d.taken] for d in path), start=Fraction(1)
-        )
+        chance = math.prod((d.chances[d.taken] for d in path), start=Fraction(1))
+        found[output] = found.get(output, Fraction(0)) + chance
         paths += 1
         while path and not path[-1].next():
             path.pop()
@@ -163,33 +153,28 @@ def law(
             raise _too_many(f"more than {most:,} paths", most)
 
 
-def _run(
-    function: Callable[[Any, Coin], Hashable], data: Any, path: list[_Decision], most: int
-) -> Any:
+def _run(function: Randomized, data: Any, path: list[_Decision], most: int) -> Any:
     coin = Coin(path, most)
     output: Any = function(data, coin)
     coin.finish()
     try:
         hash(output)
     except TypeError:
-        what = f"an output of type {type(output).__name__}"
-        raise InvalidInput(
-            what, "an output must be hashable", "Return a number, a text or a tuple."
-        ) from None
+        what, hint = (
+            f"an output of type {type(output).__name__}",
+            "Return a number, a text or a tuple.",
+        )
+        raise InvalidInput(what, "an output must be hashable", hint) from None
     return math.nan if isinstance(output, float) and math.isnan(output) else output
 
 
 def _too_many(what: str, most: int) -> TooLarge:
     rule = f"the coin's outcomes are explored up to {most:,} paths"
-    return TooLarge(
-        what, rule, "Use smaller data or coarser noise, raise most=, or audit it as a black box."
-    )
+    hint = "Use smaller data or coarser noise, raise most=, or audit it as a black box."
+    return TooLarge(what, rule, hint)
 
 
 def _other_randomness(what: str) -> InvalidInput:
+    told = f"a function that, after the same decisions, {what}"
     rule = "its randomness must come from the coin alone, and it must not change its data"
-    return InvalidInput(
-        f"a function that, after the same decisions, {what}",
-        rule,
-        "Ask the coin for every random step.",
-    )
+    return InvalidInput(told, rule, "Ask the coin for every random step.")

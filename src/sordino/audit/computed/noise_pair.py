@@ -7,13 +7,14 @@ event does better), and where the outputs are few it is summed over all of them 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from flint import arb
 
-from sordino.audit.computed.truth import exceeds
+from sordino.audit.computed.truth import Truth, exceeds
 from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.mechanisms.rounded import NORMAL, RoundedNoise
 from sordino.privacy.ball import at_most, ball, certified, lower, upper, working
@@ -26,7 +27,7 @@ _SHOWN = 61
 
 
 @dataclass(frozen=True)
-class NoisePair:
+class NoisePair(Truth):
     """P: the noise around `shift` steps, Q: the noise around 0; outputs are whole steps of size `step`."""
 
     noise: RoundedNoise
@@ -34,16 +35,25 @@ class NoisePair:
     step: Fraction
 
     @property
+    def _moved(self) -> str:
+        return readable(self.shift * self.step)
+
+    @property
     def relation(self) -> str:
-        return f"exact values {readable(self.shift * self.step)} apart, the worst that the sensitivity allows on the lattice"
+        return f"exact values {self._moved} apart, the worst that the sensitivity allows on the lattice"
 
     def _tails(self, t: int) -> tuple[arb, arb]:
         """P[output >= t] and Q[output >= t]."""
         return self.noise.tail_ball(t - self.shift - 1), self.noise.tail_ball(t - 1)
 
+    def _masses(self, t: int) -> tuple[arb, arb]:
+        """P[output = t] and Q[output = t]."""
+        return self.noise.pmf_ball(t - self.shift), self.noise.pmf_ball(t)
+
     def log_ratio(self, t: int) -> arb:
         """log P[output = t]/Q[output = t]."""
-        return (self.noise.pmf_ball(t - self.shift) / self.noise.pmf_ball(t)).log()
+        p, q = self._masses(t)
+        return (p / q).log()
 
     def delta_ball(self, epsilon: Fraction) -> arb:
         t = _first_above(self, epsilon)
@@ -79,15 +89,10 @@ class NoisePair:
         low, high = 0, 1
         while not falls(high):
             low, high = high, 2 * high
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if falls(middle) else (middle + 1, high)
-        return low
+        return _first(falls, low, high)
 
     def summed(self, epsilon: Fraction) -> tuple[arb, int] | None:
-        """delta(epsilon) as the sum over all outputs, with the cut tails as its error,
-        and how many; None if too many.
-        """
+        """The cut tails are its error; None for too many outputs."""
         reach = math.ceil(self.noise.scale * (12 if self.noise.shape is NORMAL else 60)) + 1
         count = 2 * reach + self.shift + 1
         if count > _MOST_OUTPUTS:
@@ -95,9 +100,8 @@ class NoisePair:
         with working(192):
             factor, total = ball(epsilon).exp(), arb(0)
             for output in range(-reach, reach + self.shift + 1):
-                total += (
-                    self.noise.pmf_ball(output - self.shift) - factor * self.noise.pmf_ball(output)
-                ).max(arb(0))
+                p, q = self._masses(output)
+                total += (p - factor * q).max(arb(0))
             cut = self.noise.tail_ball(reach) + self.noise.tail_ball(reach + self.shift)
             return total + cut.union(arb(0)), count
 
@@ -109,10 +113,9 @@ class NoisePair:
             t = self.shift + 1 if delta == 0 else self._best(delta)
         with working(128):
             p, q = (float(x.mid()) for x in self._tails(t))
-        moved = readable(self.shift * self.step)
         return (
-            f"the output is at least {readable(t * self.step)}: probability {p:.6g} where the exact value is {moved}, "
-            f"{q:.6g} where it is 0"
+            f"the output is at least {readable(t * self.step)}: probability {p:.6g} where the exact value is "
+            f"{self._moved}, {q:.6g} where it is 0"
         )
 
     def profile(self, epsilons: list[float]) -> list[float]:
@@ -127,7 +130,7 @@ class NoisePair:
 
     def _laws(self, output: int) -> tuple[float, float, float]:
         with working(192):
-            p, q = self.noise.pmf_ball(output - self.shift), self.noise.pmf_ball(output)
+            p, q = self._masses(output)
             return float(p.mid()), float(q.mid()), float((p / q).log().mid())
 
     def table(self) -> Grid:
@@ -141,9 +144,8 @@ class NoisePair:
         places = self._places()
         laws = [self._laws(y) for y in places]
         x = tuple(float(y * self.step) for y in places)
-        moved = readable(self.shift * self.step)
         series = (
-            Series(f"exact value {moved}", x, tuple(p for p, _, _ in laws)),
+            Series(f"exact value {self._moved}", x, tuple(p for p, _, _ in laws)),
             Series("exact value 0", x, tuple(q for _, q, _ in laws)),
         )
         return Figure("Outputs on the two inputs", "output", "probability", series)
@@ -151,9 +153,7 @@ class NoisePair:
 
 @lru_cache(maxsize=256)
 def _first_above(pair: NoisePair, epsilon: Fraction) -> int | None:
-    """The first output with log p/q > epsilon; if there is none at the edge there is
-    none at all (Lemma 2 of exact.md).
-    """
+    """The first output with log p/q > epsilon; none at the edge is none at all (Lemma 2 of exact.md)."""
     if pair.shift == 0:
         return None
 
@@ -161,9 +161,12 @@ def _first_above(pair: NoisePair, epsilon: Fraction) -> int | None:
         return exceeds(lambda: pair.log_ratio(t), epsilon) is True
 
     low, high = 0, pair.shift + 2 + math.ceil(epsilon * pair.noise.scale**2 / pair.shift)
-    if not above(high):
-        return None
+    return _first(above, low, high) if above(high) else None
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The first whole number from `low` on with a property that stays once it holds, and that holds at `high`."""
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if above(middle) else (middle + 1, high)
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from flint import arb
@@ -23,28 +23,43 @@ _MOST_BITS = 4096
 _EQUAL = 1024
 
 
-class Truth(Protocol):
+class Truth(ABC):
     """The two laws of a mechanism on its worst, or a given, pair of neighbours."""
 
     @property
+    @abstractmethod
     def relation(self) -> str:
         """Which two inputs, in words."""
 
+    @abstractmethod
     def delta_ball(self, epsilon: Fraction) -> arb:
         """The smallest delta that holds with this epsilon, in both directions, at the working precision."""
 
+    def exceeds(self, epsilon: Fraction, delta: Fraction) -> bool | None:
+        """Whether more than this delta is needed; None if that is only known within a bracket that holds this delta."""
+        return exceeds(lambda: self.delta_ball(epsilon), delta)
+
+    def summed(self, epsilon: Fraction) -> tuple[arb, int] | None:  # noqa: ARG002
+        """delta(epsilon) as the sum over all outputs, and how many they are; None where that is not known."""
+        return None
+
+    @abstractmethod
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
         """The smallest epsilon >= 0 that holds with this delta, rounded down and up."""
 
+    @abstractmethod
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:
         """The event that strains the claim most, with its two probabilities."""
 
+    @abstractmethod
     def profile(self, epsilons: list[float]) -> list[float]:
         """delta(epsilon) in floats, for a picture."""
 
     def table(self) -> Grid | None:
         """Telling outputs with their probabilities and log-ratios."""
+        return None
 
+    @abstractmethod
     def outputs(self) -> Figure | None:
         """The two laws."""
 
@@ -75,21 +90,16 @@ _ROUGH = 0.02
 
 
 @dataclass(frozen=True)
-class LossPair:
+class LossPair(Truth):
     """The worst pair of a loss."""
 
     loss: Loss
-
-    @property
-    def relation(self) -> str:
-        return "the worst pair of the loss"
+    relation = "the worst pair of the loss"
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        return (
-            _total_ball(self.loss, epsilon)
-            if isinstance(self.loss, Total)
-            else self.loss.delta_ball(epsilon)
-        )
+        if isinstance(self.loss, Total):
+            return _total_ball(self.loss, epsilon)
+        return self.loss.delta_ball(epsilon)
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
         high = max(0.0, self.loss.epsilon(delta))
@@ -113,37 +123,20 @@ class LossPair:
         if not isinstance(self.loss, Total):
             return [self.loss.delta(e) for e in epsilons]
         picked = epsilons[:: max(1, len(epsilons) // _PICKED)]
-        return [
-            float(y)
-            for y in np.interp(
-                epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked]
-            )
-        ]
-
-    def table(self) -> Grid | None:
-        return None
+        rough = [self.loss.delta_bounds(e, _ROUGH).upper for e in picked]
+        return list(map(float, np.interp(epsilons, picked, rough)))
 
     def outputs(self) -> Figure | None:
         pair = self.loss.outputs()
         if pair is None:
             return None
-        numeric = not pair.discrete
-        x = (
-            tuple(float(y) for y in pair.outcomes)
-            if numeric
-            else tuple(float(i) for i in range(len(pair.outcomes)))
-        )
+        title, label = "Outputs on the two inputs", "output"
+        places = range(len(pair.outcomes)) if pair.discrete else pair.outcomes
+        x = tuple(map(float, places))
         series = (Series("P", x, pair.under_p), Series("Q", x, pair.under_q))
-        ticks = () if numeric else tuple(map(str, pair.outcomes))
-        kind = "density" if numeric else "probability"
-        return Figure(
-            "Outputs on the two inputs",
-            "output",
-            kind,
-            series,
-            "lines" if numeric else "bars",
-            ticks,
-        )
+        if not pair.discrete:
+            return Figure(title, label, "density", series)
+        return Figure(title, label, "probability", series, "bars", tuple(map(str, pair.outcomes)))
 
 
 @lru_cache(maxsize=64)

@@ -39,7 +39,11 @@ RELATIONS = {
 }
 """The relations by name, in words."""
 
+_OTHER_INPUTS = (
+    "Pass inputs that one person can make differ, another neighbors=, or neighbors='unchecked'."
+)
 _ASSUMED = "assumed from the inputs"
+_SCALE = "Scale them, or pass neighbors='unchecked'."
 _SHORT = 24
 _ANSWER = "one person's answer, any two values"
 
@@ -51,6 +55,11 @@ class Pair:
     name: str
     d1: Any
     d2: Any
+
+    @property
+    def brief(self) -> tuple[str, str]:
+        """Both in a few words."""
+        return brief(self.d1), brief(self.d2)
 
 
 @dataclass(frozen=True)
@@ -66,33 +75,20 @@ class _NotNeighbours(Exception):
     """Carries rule and hint out of a comparison."""
 
     def __init__(self, rule: str, hint: str = "") -> None:
-        self.rule = rule
-        self.hint = (
-            hint
-            or "Pass inputs that one person can make differ, another neighbors=, or neighbors='unchecked'."
-        )
-        super().__init__(rule)
+        super().__init__(f"{rule}. {hint or _OTHER_INPUTS}")
 
 
 def checked_relation(neighbors: Any) -> str | Callable[[Any, Any], bool] | None:
     """The relation if it is a known word, a function or None; else a refusal with the closest word."""
     if isinstance(neighbors, Neighbors):
         return str(neighbors.value)
-    if (
-        neighbors is None
-        or callable(neighbors)
-        or (isinstance(neighbors, str) and neighbors in RELATIONS)
-    ):
+    word = neighbors if isinstance(neighbors, str) else ""
+    if neighbors is None or callable(neighbors) or word in RELATIONS:
         return neighbors  # type: ignore[no-any-return]
-    close = get_close_matches(neighbors, RELATIONS, n=1) if isinstance(neighbors, str) else []
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    words = ", ".join(map(repr, RELATIONS))
-    rule = "it is not a known neighbour relation"
-    raise InvalidInput(
-        f"neighbors={show(neighbors)}",
-        rule,
-        f"{hint}Pass one of {words}, or a function (d1, d2) -> bool.",
-    )
+    close = get_close_matches(word, RELATIONS, n=1)
+    mean = f"Did you mean {close[0]!r}? " if close else ""
+    hint = f"{mean}Pass one of {', '.join(map(repr, RELATIONS))}, or a function (d1, d2) -> bool."
+    raise InvalidInput(f"neighbors={show(neighbors)}", "it is not a known neighbour relation", hint)
 
 
 def check(d1: Any, d2: Any, neighbors: Relation = None) -> Checked:
@@ -105,21 +101,19 @@ def check(d1: Any, d2: Any, neighbors: Relation = None) -> Checked:
         "got 0 and 2: two numbers must be at most 1 apart. Scale them, or pass neighbors='unchecked'."
     """
     relation = checked_relation(neighbors)
-    named = (
-        "by the given function"
-        if callable(relation)
-        else RELATIONS.get(relation or "", "inferred from the inputs")
-    )
+    named = "by the given function" if relation else "inferred from the inputs"
+    if isinstance(relation, str):
+        named = RELATIONS[relation]
     try:
         return Checked(True, _found(d1, d2, relation, named))
-    except _NotNeighbours as wrong:
-        return Checked(False, named, f"got {brief(d1)} and {brief(d2)}: {wrong.rule}. {wrong.hint}")
+    except _NotNeighbours as error:
+        wrong = str(error)
     except Exception as failure:
         if relation == "unchecked":
             return Checked(True, named)
         what = f"they could not be compared ({type(failure).__name__}: {_short(str(failure))})"
-        hint = "Pass a function (d1, d2) -> bool that can, or neighbors='unchecked'."
-        return Checked(False, named, f"got {brief(d1)} and {brief(d2)}: {what}. {hint}")
+        wrong = f"{what}. Pass a function (d1, d2) -> bool that can, or neighbors='unchecked'."
+    return Checked(False, named, f"got {brief(d1)} and {brief(d2)}: {wrong}")
 
 
 def _found(d1: Any, d2: Any, relation: str | Callable[[Any, Any], bool] | None, named: str) -> str:
@@ -152,10 +146,10 @@ def _differ(d1: Any, d2: Any, first: Rows | None, second: Rows | None) -> None:
     else:
         same = first == second
     if d1 is d2 or same:
-        hint = (
+        why = (
             "A mechanism cannot be told apart on equal inputs; pass two that differ in one person."
         )
-        raise _NotNeighbours("the two inputs are equal", hint)
+        raise _NotNeighbours("the two inputs are equal", why)
 
 
 def _by_function(d1: Any, d2: Any, relation: Callable[[Any, Any], bool], named: str) -> str:
@@ -168,20 +162,13 @@ def _by_function(d1: Any, d2: Any, relation: Callable[[Any, Any], bool], named: 
         hint = "It must return True or False."
         raise _NotNeighbours(f"the neighbors function returned {_short(brief(answer))}", hint)
     if not answer:
-        raise _NotNeighbours(
-            "the neighbors function says that they are not neighbours",
-            "Pass inputs that it accepts.",
-        )
+        rule = "the neighbors function says that they are not neighbours"
+        raise _NotNeighbours(rule, "Pass inputs that it accepts.")
     return named
 
 
 def _inferred(d1: Any, d2: Any, first: Rows | None, second: Rows | None) -> str:
-    if (
-        isinstance(d1, Dataset)
-        and isinstance(d2, Dataset)
-        and first is not None
-        and second is not None
-    ):
+    if isinstance(d1, Dataset) and isinstance(d2, Dataset) and first and second:
         declared = {table.neighbors.value for table in d1.tables.values() if not table.public}
         relation = "replace" if declared == {"replace"} else "add_remove"
         _rows_differ_by_one(first.counts(), second.counts(), relation, first, second)
@@ -192,12 +179,9 @@ def _inferred(d1: Any, d2: Any, first: Rows | None, second: Rows | None) -> str:
     if _is_answer(d1) and _is_answer(d2):
         return f"{_ANSWER}, {_ASSUMED}"
     if first is None or second is None:
-        rule = (
-            f"a {type(d1).__name__} and a {type(d2).__name__} have no relation that is known here"
-        )
-        raise _NotNeighbours(
-            rule, "Pass a function (d1, d2) -> bool as neighbors=, or neighbors='unchecked'."
-        )
+        kinds = f"inputs of type {type(d1).__name__} and {type(d2).__name__}"
+        hint = "Pass a function (d1, d2) -> bool as neighbors=, or neighbors='unchecked'."
+        raise _NotNeighbours(f"{kinds} have no relation that is known here", hint)
     return f"{_inferred_of_rows(d1, d2, first, second)}, {_ASSUMED}"
 
 
@@ -243,9 +227,7 @@ def _within_one(d1: Any, d2: Any) -> None:
             rule = f"the relation 'number' needs two numbers, not a {type(value).__name__}"
             raise _NotNeighbours(rule, "Pass numbers, or another neighbors=.")
     if not _close(d1, d2):
-        raise _NotNeighbours(
-            "two numbers must be at most 1 apart", "Scale them, or pass neighbors='unchecked'."
-        )
+        raise _NotNeighbours("two numbers must be at most 1 apart", _SCALE)
 
 
 def _close(a: Any, b: Any) -> bool:
@@ -256,10 +238,7 @@ def _close(a: Any, b: Any) -> bool:
     try:
         return bool(abs(a - b) <= 1) or abs(Fraction(str(a)) - Fraction(str(b))) <= 1
     except (TypeError, ValueError, OverflowError, ArithmeticError):
-        return _close_exactly(a, b)
-
-
-def _close_exactly(a: Any, b: Any) -> bool:
+        pass
     try:
         return abs(Fraction(a) - Fraction(b)) <= 1
     except (ValueError, OverflowError):  # NaN or infinite on one side
@@ -267,25 +246,20 @@ def _close_exactly(a: Any, b: Any) -> bool:
 
 
 def _entries(d1: Any, d2: Any, *, single: bool) -> None:
-    """Vectors of equally many numbers, or mappings to numbers:
-    each entry moves by at most 1, and only one if `single`.
-    """
+    """Vectors of equally many numbers, or mappings to numbers: entries move by at most 1, and only one if `single`."""
     first, second = _aligned(d1, d2)
     if len(first) != len(second):
         rule = f"they must have equally many entries, not {len(first)} and {len(second)}"
-        raise _NotNeighbours(
-            rule, "Write a zero for what does not occur; for rows, pass neighbors='add_remove'."
-        )
+        hint = "Write a zero for what does not occur; for rows, pass neighbors='add_remove'."
+        raise _NotNeighbours(rule, hint)
     changed = 0
     for place, (a, b) in enumerate(zip(first, second, strict=True)):
         if not (_is_number(a) and _is_number(b)):
-            wrong = b if _is_number(a) else a
-            raise _NotNeighbours(
-                f"every entry must be a number, not {_short(brief(wrong))}", "Pass numbers only."
-            )
+            rule = f"every entry must be a number, not {_short(brief(b if _is_number(a) else a))}"
+            raise _NotNeighbours(rule, "Pass numbers only.")
         if not _close(a, b):
             moved = f"entry {place} moves from {brief(a)} to {brief(b)}, and no entry may move by more than 1"
-            raise _NotNeighbours(moved, "Scale them, or pass neighbors='unchecked'.")
+            raise _NotNeighbours(moved, _SCALE)
         changed += form(a) != form(b)
     if single and changed > 1:
         rule = f"{changed} entries differ, and one person may change one"
@@ -309,9 +283,8 @@ def _vector(data: Any) -> list[Any]:
         return list(data.ravel().tolist())
     rows = read_rows(data)
     if rows is None or rows.frame is not None or isinstance(data, Mapping | Set):
-        raise _NotNeighbours(
-            f"a {type(data).__name__} is not a vector of numbers", "Pass a list or an array."
-        )
+        rule = f"a {type(data).__name__} is not a vector of numbers"
+        raise _NotNeighbours(rule, "Pass a list or an array.")
     return list(data.tolist() if hasattr(data, "tolist") else data)
 
 
@@ -319,38 +292,29 @@ def _multiset(data: Any, rows: Rows | None) -> Counter[Hashable]:
     if rows is None:
         rule = f"a {type(data).__name__} does not hold rows"
         raise _NotNeighbours(rule, "Pass a list, an array, a table or a frame.")
-    if isinstance(data, Mapping) and all(
-        isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in data.values()
-    ):
+    if isinstance(data, Mapping) and all(type(n) is int and n >= 0 for n in data.values()):
         return Counter({form(key): count for key, count in data.items() if count})
     return rows.counts()
 
 
 def _rows_differ_by_one(
-    first: Counter[Hashable],
-    second: Counter[Hashable],
-    relation: str,
-    one: Rows | None,
-    other: Rows | None,
-) -> None:
+    first: Counter[Hashable], second: Counter[Hashable], relation: str, one: Rows | None, other: Rows | None
+) -> None:  # fmt: skip
     if one is not None and other is not None and one.frame != other.frame:
         rule = "they differ in their columns or in what is declared, not only in rows"
         raise _NotNeighbours(rule, "Give both the same columns, public tables and declaration.")
     gone, new = (first - second).total(), (second - first).total()
     if gone == new == 0:
-        hint = (
-            "Which row comes first is no person's secret; pass two inputs that differ in one row."
-        )
-        raise _NotNeighbours("they hold the same rows in another order", hint)
-    sides = f"rows on one side only: {gone:,} in the first, {new:,} in the second"
-    if relation == "add_remove" and gone + new != 1:
-        hint = (
-            "Pass neighbors='replace' if the number of rows is public." if gone == new == 1 else ""
-        )
-        raise _NotNeighbours(f"{sides}, but one in all may differ", hint)
-    if relation == "replace" and not gone == new == 1:
-        hint = "Pass neighbors='add_remove' if a row may come or go." if gone + new == 1 else ""
-        raise _NotNeighbours(f"{sides}, but one on each side may differ", hint)
+        why = "Which row comes first is no person's secret; pass two inputs that differ in one row."
+        raise _NotNeighbours("they hold the same rows in another order", why)
+    sides = f"rows in the first only: {gone:,}, in the second only: {new:,}"
+    added, replaced = gone + new == 1, gone == new == 1
+    if relation == "add_remove" and not added:
+        hint = "Pass neighbors='replace' if the number of rows is public." if replaced else ""
+        raise _NotNeighbours(f"{sides}; one in all may differ", hint)
+    if relation == "replace" and not replaced:
+        hint = "Pass neighbors='add_remove' if a row may come or go." if added else ""
+        raise _NotNeighbours(f"{sides}; one on each side may differ", hint)
 
 
 def brief(data: Any) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.audit.claim import whole
 from sordino.audit.inputs.neighbors import Pair, Relation, checked_relation
-from sordino.audit.inputs.rows import form, read_rows
+from sordino.audit.inputs.rows import form, forms, read_rows
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
@@ -27,6 +27,13 @@ _MOST_ROWS = 1_000_000
 _FAR = 1e9
 _LARGE = 1_000_000
 _MOST_PAIRS = 16
+
+Rows = list[tuple[str, list[Any], Any]]
+"""Named rows, and the one more."""
+_OUTSIDE = {
+    "far above": _FAR, "far below": -_FAR, "not a number": math.nan, "infinite": math.inf, "minus infinite": -math.inf,
+}  # fmt: skip
+"""Rows that a mechanism must survive if nobody promised that they do not occur."""
 
 
 def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) -> tuple[Pair, ...]:
@@ -42,14 +49,15 @@ def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) ->
     """
     relation = checked_relation(neighbors)
     if callable(relation) or relation == "unchecked":
+        rule = "there are no patterns for this relation"
         hint = f"Pass d1 and d2, or one of {', '.join(map(repr, _MAKERS))} as neighbors=."
-        raise InvalidInput(
-            f"neighbors={show(neighbors)}", "there are no patterns for this relation", hint
-        )
+        raise InvalidInput(f"neighbors={show(neighbors)}", rule, hint)
     size = whole("length", length, 1, _MOST_ROWS, "It is how many entries or rows an input has.")
     values = _domain(domain)
-    one_answer = relation is None and isinstance(values, _Kinds)
-    found = _different((_one_answer if one_answer else _MAKERS[relation or "number"])(size, values))
+    make = _MAKERS[relation or "number"]
+    if relation is None and isinstance(values, _Kinds):
+        make = _one_answer
+    found = _different(make(size, values))
     if not found:
         rule = f"it has no room for two neighbours ({relation or 'one value'})"
         raise InvalidInput(f"domain={show(domain)}", rule, "Widen the domain, or pass d1 and d2.")
@@ -79,6 +87,47 @@ class _Range:
             return [self.low + (self.high - self.low) * i // steps for i in range(size)]
         return [self.low + (self.high - self.low) * (i / steps) for i in range(size)]
 
+    def added(self, size: int) -> Rows:
+        """Rows, and one that is added."""
+        low, high, middle, spread = self.low, self.high, self.middle, self.spread(size)
+        ends = [(low, high)[i % 2] for i in range(size)]
+        outside = _OUTSIDE.items() if self.open_ else ()
+        return [
+            ("no row, and one at the high end", [], high),
+            ("no row, and one at the low end", [], low),
+            ("all at the low end, one more there", [low] * size, low),
+            ("all at the high end, one more there", [high] * size, high),
+            ("all at the low end, one more at the high end", [low] * size, high),
+            ("all at the high end, one more at the low end", [high] * size, low),
+            ("spread evenly, one more at the high end", spread, high),
+            ("spread evenly, one more at the low end", spread, low),
+            ("at both ends in turn, one more at the high end", ends, high),
+            ("all in the middle, one more at the high end", [middle] * size, high),
+            *((f"spread evenly, one more that is {what}", spread, row) for what, row in outside),
+        ]
+
+    def replaced(self, size: int) -> Rows:
+        """Rows, and one that takes the place of the last."""
+        low, high, middle, spread = self.low, self.high, self.middle, self.spread(size)
+        ends, half = [(low, high)[i % 2] for i in range(size)], size // 2
+        outside = _OUTSIDE.items() if self.open_ else ()
+        return [
+            ("one row, low or high", [low], high),
+            ("all at the low end, one moves to the high end", [low] * size, high),
+            ("all at the high end, one moves to the low end", [high] * size, low),
+            ("spread evenly, the highest moves to the low end", spread, low),
+            ("spread evenly, the lowest moves to the high end", spread[::-1], high),
+            ("half low, half high, one moves up", [high] * half + [low] * (size - half), high),
+            ("at both ends in turn, one moves to the middle", ends, middle),
+            ("all in the middle, one moves to the high end", [middle] * size, high),
+            ("all in the middle, one moves to the low end", [middle] * size, low),
+            *((f"spread evenly, one becomes {what}", spread, row) for what, row in outside),
+        ]
+
+    def data(self, rows: list[Any]) -> Any:
+        """Such rows as a mechanism gets them."""
+        return _array(rows, None if self.whole else float)
+
 
 @dataclass(frozen=True)
 class _Kinds:
@@ -86,37 +135,58 @@ class _Kinds:
 
     values: tuple[Any, ...]
 
+    def each(self, size: int) -> list[Any]:
+        """Each category in turn, at least once."""
+        count = len(self.values)
+        return [self.values[i % count] for i in range(max(size, count))]
+
+    def added(self, size: int) -> Rows:
+        first, last, each = self.values[0], self.values[-1], self.each(size)
+        a, b, known = show(first), show(last), [x for x in each if x is not last]
+        return [
+            (f"no row, and one {a}", [], first),
+            (f"all {a}, one more", [first] * size, first),
+            (f"all {a}, and the first {b}", [first] * size, last),
+            (f"all {b}, and the first {a}", [last] * size, first),
+            (f"every category, one more {a}", each, first),
+            (f"every category, one more {b}", each, last),
+            (f"every category but {b}, and the first {b}", known, last),
+        ]
+
+    def replaced(self, size: int) -> Rows:
+        first, last, each = self.values[0], self.values[-1], self.each(size)
+        a, b, half = show(first), show(last), size // 2
+        known = [x for x in each if x is not last] or [first]
+        return [
+            (f"one row, {a} or {b}", [first], last),
+            (f"all {a}, one becomes {b}", [first] * size, last),
+            (f"all {b}, one becomes {a}", [last] * size, first),
+            (f"every category, one becomes {a}", each, first),
+            (f"every category but {b}, one becomes {b}", known, last),
+            (f"half {a}, one becomes {b}", [last] * half + [first] * (size - half), last),
+        ]
+
+    def data(self, rows: list[Any]) -> Any:
+        return list(rows)
+
 
 def _domain(domain: Any) -> _Range | _Kinds:
     if domain is None:
         return _Range(0.0, 1.0, open_=True)
-    if isinstance(domain, tuple) and len(domain) == 2 and all(_is_real(x) for x in domain):
+    shown, pair = f"domain={show(domain)}", "Pass (low, high), such as (0, 110)"
+    if isinstance(domain, tuple) and len(domain) == 2 and all(map(_is_real, domain)):
         low, high = (int(x) if isinstance(x, Integral) else float(x) for x in domain)
-        if not (
-            math.isfinite(low) and math.isfinite(high) and low < high and high - low < math.inf
-        ):
-            rule = "the ends of a domain must be finite, the first below the second"
-            raise InvalidInput(
-                f"domain={show(domain)}", rule, "Pass (low, high), such as (0, 110)."
-            )
-        return _Range(low, high)
-    if (
-        isinstance(domain, Sequence | np.ndarray)
-        and not isinstance(domain, str | bytes)
-        and len(domain)
-    ):
-        rows = read_rows(list(domain))
-        if rows is not None and len(set(rows.forms)) == len(domain):
+        if math.isfinite(low) and math.isfinite(high) and 0 < high - low < math.inf:
+            return _Range(low, high)
+        rule = "the ends of a domain must be finite, the first below the second"
+        raise InvalidInput(shown, rule, f"{pair}.")
+    listed = isinstance(domain, Sequence | np.ndarray) and not isinstance(domain, str | bytes)
+    if listed and len(domain):
+        if len(set(forms(domain))) == len(domain):
             return _Kinds(tuple(domain))
-        raise InvalidInput(
-            f"domain={show(domain)}",
-            "a domain lists each category once",
-            "Remove the repeated ones.",
-        )
-    hint = 'Pass (low, high), such as (0, 110), or a list, such as ["yes", "no"].'
-    raise InvalidInput(
-        f"domain={show(domain)}", "a domain is a pair of numbers or a list of categories", hint
-    )
+        raise InvalidInput(shown, "a domain lists each category once", "Remove the repeated ones.")
+    hint = f'{pair}, or a list, such as ["yes", "no"].'
+    raise InvalidInput(shown, "a domain is a pair of numbers or a list of categories", hint)
 
 
 def _is_real(value: Any) -> bool:
@@ -126,9 +196,8 @@ def _is_real(value: Any) -> bool:
 def _numbers(relation: str, values: _Range | _Kinds) -> _Range:
     if isinstance(values, _Kinds):
         rule = f"the relation {relation!r} is about numbers"
-        raise InvalidInput(
-            f"domain={show(list(values.values))}", rule, "Pass (low, high), or neighbors='replace'."
-        )
+        hint = "Pass (low, high), or neighbors='replace'."
+        raise InvalidInput(f"domain={show(list(values.values))}", rule, hint)
     return values
 
 
@@ -154,9 +223,10 @@ def _number(size: int, values: _Range | _Kinds) -> Iterator[Pair]:  # noqa: ARG0
 def _answers(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
     """Around entries of one unit: 0 and 2 units are one below and one above."""
     room = _numbers("answers", values)
-    low, unit = (0, 1) if room.open_ else (room.low, _unit(room))
+    width = room.high - room.low
+    low, unit = (0, 1) if room.open_ else (room.low, 1 if width >= 2 else width / 2)
     half, rest = size // 2, size - size // 2
-    ones = [1] * size
+    ones, in_turn = [1] * size, [i % 2 for i in range(size)]
     shapes = [
         ("one above", ones, [2, *ones[1:]]),
         ("one below", ones, [0, *ones[1:]]),
@@ -168,29 +238,18 @@ def _answers(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
         ("x shape", [1] * rest + [0] * half, [0] * rest + [1] * half),
         ("last above", ones, [*ones[1:], 2]),
         ("last below, the rest above", ones, [*[2] * (size - 1), 0]),
-        (
-            "alternating, all flipped",
-            [i % 2 for i in range(size)],
-            [(i + 1) % 2 for i in range(size)],
-        ),
+        ("alternating, all flipped", in_turn, [1 - x for x in in_turn]),
     ]
-    for name, first, second in shapes:
-        yield Pair(
-            name, _array([low + unit * x for x in first]), _array([low + unit * x for x in second])
-        )
     if room.open_:
         rising = [10 * i for i in range(size)]
-        yield Pair("far apart, all above", _array(rising), _array([x + 1 for x in rising]))
-        yield Pair(
-            "far apart, every other above",
-            _array(rising),
-            _array([x + (i + 1) % 2 for i, x in enumerate(rising)]),
-        )
-        yield Pair("large, all above", _array([_LARGE] * size), _array([_LARGE + 1] * size))
-
-
-def _unit(room: _Range) -> Any:
-    return 1 if room.high - room.low >= 2 else (room.high - room.low) / 2
+        every_other = [x + 1 - i % 2 for i, x in enumerate(rising)]
+        shapes += [
+            ("far apart, all above", rising, [x + 1 for x in rising]),
+            ("far apart, every other above", rising, every_other),
+            ("large, all above", [_LARGE] * size, [_LARGE + 1] * size),
+        ]
+    for name, *sides in shapes:
+        yield Pair(name, *(_array([low + unit * x for x in side]) for side in sides))
 
 
 def _histogram(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
@@ -208,109 +267,18 @@ def _histogram(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
         for place, where in ((0, "first"), (size - 1, "last")):
             more = [x + (i == place) for i, x in enumerate(base)]
             if room.open_ or (min(base) >= room.low and max(more) <= room.high):
-                yield Pair(
-                    f"{name}, one{' more' if base[place] else ''} in the {where} entry",
-                    _array(base),
-                    _array(more),
-                )
+                title = f"{name}, one{' more' if base[place] else ''} in the {where} entry"
+                yield Pair(title, _array(base), _array(more))
 
 
 def _add_remove(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
-    for name, base, row in _added_rows(size, values):
-        yield Pair(name, _data(base, values), _data([*base, row], values))
-
-
-def _added_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, list[Any], Any]]:
-    if isinstance(values, _Kinds):
-        first, last = values.values[0], values.values[-1]
-        each = [values.values[i % len(values.values)] for i in range(max(size, len(values.values)))]
-        known = [x for x in each if x is not last]
-        yield f"no row, and one {show(first)}", [], first
-        yield f"all {show(first)}, one more", [first] * size, first
-        yield f"all {show(first)}, and the first {show(last)}", [first] * size, last
-        yield f"all {show(last)}, and the first {show(first)}", [last] * size, first
-        yield f"every category, one more {show(first)}", each, first
-        yield f"every category, one more {show(last)}", each, last
-        yield f"every category but {show(last)}, and the first {show(last)}", known, last
-        return
-    low, high, middle, spread = values.low, values.high, values.middle, values.spread(size)
-    yield "no row, and one at the high end", [], high
-    yield "no row, and one at the low end", [], low
-    yield "all at the low end, one more there", [low] * size, low
-    yield "all at the high end, one more there", [high] * size, high
-    yield "all at the low end, one more at the high end", [low] * size, high
-    yield "all at the high end, one more at the low end", [high] * size, low
-    yield "spread evenly, one more at the high end", spread, high
-    yield "spread evenly, one more at the low end", spread, low
-    yield (
-        "at both ends in turn, one more at the high end",
-        [(low, high)[i % 2] for i in range(size)],
-        high,
-    )
-    yield "all in the middle, one more at the high end", [middle] * size, high
-    yield from (
-        (f"spread evenly, one more that is {what}", spread, row) for what, row in _outside(values)
-    )
-
-
-def _outside(room: _Range) -> list[tuple[str, float]]:
-    """Rows that a mechanism must survive if nobody promised that they do not occur."""
-    if not room.open_:
-        return []
-    return [("far above", _FAR), ("far below", -_FAR), ("not a number", math.nan), ("infinite", math.inf),
-            ("minus infinite", -math.inf)]  # fmt: skip
+    for name, base, row in values.added(size):
+        yield Pair(name, values.data(base), values.data([*base, row]))
 
 
 def _replace(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
-    for name, base, row in _replaced_rows(size, values):
-        yield Pair(name, _data(base, values), _data([*base[:-1], row], values))
-
-
-def _replaced_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, list[Any], Any]]:
-    if isinstance(values, _Kinds):
-        first, last = values.values[0], values.values[-1]
-        each = [values.values[i % len(values.values)] for i in range(max(size, len(values.values)))]
-        known = [x for x in each if x is not last] or [first]
-        yield f"one row, {show(first)} or {show(last)}", [first], last
-        yield f"all {show(first)}, one becomes {show(last)}", [first] * size, last
-        yield f"all {show(last)}, one becomes {show(first)}", [last] * size, first
-        yield f"every category, one becomes {show(first)}", each, first
-        yield f"every category but {show(last)}, one becomes {show(last)}", known, last
-        yield (
-            f"half {show(first)}, one becomes {show(last)}",
-            [last] * (size // 2) + [first] * (size - size // 2),
-            last,
-        )
-        return
-    low, high, middle, spread = values.low, values.high, values.middle, values.spread(size)
-    yield "one row, low or high", [low], high
-    yield "all at the low end, one moves to the high end", [low] * size, high
-    yield "all at the high end, one moves to the low end", [high] * size, low
-    yield "spread evenly, the highest moves to the low end", spread, low
-    yield "spread evenly, the lowest moves to the high end", spread[::-1], high
-    yield (
-        "half low, half high, one moves up",
-        [high] * (size // 2) + [low] * (size - size // 2),
-        high,
-    )
-    yield (
-        "at both ends in turn, one moves to the middle",
-        [(low, high)[i % 2] for i in range(size)],
-        middle,
-    )
-    yield "all in the middle, one moves to the high end", [middle] * size, high
-    yield "all in the middle, one moves to the low end", [middle] * size, low
-    yield from (
-        (f"spread evenly, one becomes {what}", spread, row) for what, row in _outside(values)
-    )
-
-
-def _data(rows: list[Any], values: _Range | _Kinds) -> Any:
-    return (
-        list(rows)
-        if isinstance(values, _Kinds)
-        else _array(rows, float if not values.whole else None)
-    )
+    for name, base, row in values.replaced(size):
+        yield Pair(name, values.data(base), values.data([*base[:-1], row]))
 
 
 def _array(numbers: list[Any], kind: type | None = None) -> Any:

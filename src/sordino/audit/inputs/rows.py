@@ -8,7 +8,6 @@ records, also through foreign keys. For audits on made-up data, or by the owner:
 from __future__ import annotations
 
 import csv
-import dataclasses
 import math
 import sys
 import tempfile
@@ -16,13 +15,16 @@ import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sordino.engines.duckdb import arrow, csv_records
 from sordino.errors import InvalidInput
+from sordino.mechanisms import bits
 from sordino.query.dataset import Dataset, Source, Table
 
 __all__ = [
@@ -33,12 +35,14 @@ __all__ = [
     "form",
     "forms",
     "owners",
+    "random_order",
     "read_rows",
     "stored_rows",
     "with_rows",
 ]
 
 _PLAIN = frozenset({int, str, bytes, type(None)})
+_PLAIN_ARROW = ("int8", "int16", "int32", "int64", "float", "double")
 _NAN = ("not a number",)
 
 
@@ -62,9 +66,7 @@ def form(cell: Any) -> Hashable:
 
 
 def _other_form(cell: Any) -> Hashable:
-    """Dates, decimals, missing values of other libraries;
-    an object that cannot be hashed by what it shows of itself.
-    """
+    """Dates, decimals, missing values of other libraries; an object without a hash by what it shows of itself."""
     try:
         if not bool(cell == cell):
             return _NAN
@@ -82,6 +84,15 @@ def forms(cells: Iterable[Any]) -> tuple[Hashable, ...]:
     if kinds <= _PLAIN or (kinds <= _PLAIN | {float} and all(x == x for x in cells)):
         return cells
     return tuple(map(form, cells))
+
+
+def random_order(count: int) -> npt.NDArray[np.intp]:
+    """The places of this many rows, in random order."""
+    parts = [
+        bits.source().words(min(bits.CHUNK, count - start)).copy()
+        for start in range(0, count, bits.CHUNK)
+    ]
+    return np.argsort(np.concatenate(parts))
 
 
 def stored_rows(table: Table) -> Any:
@@ -105,19 +116,17 @@ def stored_rows(table: Table) -> Any:
 def with_rows(table: Table, rows: Any) -> Table:
     """The same declaration over other rows; those of a CSV file go into a file of their own, removed when unused."""
     if table.source.kind != "csv":
-        return dataclasses.replace(table, source=Source("frame", frame=rows))
+        return replace(table, source=Source("frame", frame=rows))
     folder = tempfile.TemporaryDirectory(prefix="sordino-audit-")
     path = Path(folder.name) / "rows.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(rows.column_names)
-        columns = [
-            ["" if cell is None else cell for cell in column.to_pylist()] for column in rows.columns
-        ]
-        writer.writerows(zip(*columns, strict=True))
+        cells = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in cells)
     source = Source("csv", path=path)
     weakref.finalize(source, folder.cleanup)
-    return dataclasses.replace(table, source=source)
+    return replace(table, source=source)
 
 
 Owner = tuple[str, Hashable]
@@ -128,36 +137,24 @@ ROW = ""
 
 
 def owners(tables: Iterable[Table], frames: Mapping[str, Any]) -> dict[str, list[Owner | None]]:
-    """The owner of each row of the protected tables, None if it is nobody's;
-    `frames` are their rows, as Arrow tables.
-    """
+    """The owner of each row of the protected tables, None if it is nobody's; `frames` are the rows in Arrow tables."""
     by_name = {table.name: table for table in tables}
-    found: dict[str, list[Owner | None]] = {}
 
-    def of(table: Table) -> list[Owner | None]:
-        if table.name not in found:
-            frame = frames[table.name]
-            if table.via is not None:
-                parent = by_name[table.via.parent]
-                whose = dict(
-                    zip(_keys(frames[parent.name], table.via.of_parent), of(parent), strict=True)
-                )
-                found[table.name] = [
-                    None if key is None else whose.get(key) for key in _keys(frame, table.via.own)
-                ]
-            elif table.person is not None:
-                names = _keys(frame, (table.person,))
-                found[table.name] = [
-                    None if name is None else (table.persons or "", name) for name in names
-                ]
-            else:
-                found[table.name] = [(ROW, (table.name, i)) for i in range(len(frame))]
-        return found[table.name]
+    @cache
+    def of(name: str) -> list[Owner | None]:
+        table, frame = by_name[name], frames[name]
+        if table.via is not None:
+            parent = table.via.parent
+            known = _keys(frames[parent], table.via.of_parent)
+            whose = dict(zip(known, of(parent), strict=True))
+            keys = _keys(frame, table.via.own)
+            return [None if key is None else whose.get(key) for key in keys]
+        if table.person is not None:
+            persons = _keys(frame, (table.person,))
+            return [None if key is None else (table.persons or "", key) for key in persons]
+        return [(ROW, (name, i)) for i in range(len(frame))]
 
-    for table in by_name.values():
-        if not table.public:
-            of(table)
-    return found
+    return {name: of(name) for name, table in by_name.items() if not table.public}
 
 
 def _keys(frame: Any, names: tuple[str, ...]) -> list[Hashable | None]:
@@ -213,16 +210,13 @@ def _is(data: Any, module: str, *names: str) -> bool:
 def _table(data: Any) -> dict[str, Any] | None:
     """Name -> cells of an Arrow table, a pandas or a polars frame; a pandas index counts if it has a name."""
     if _is(data, "pyarrow", "Table", "RecordBatch"):
-        return {
-            name: _arrow_cells(data.column(i)) for i, name in enumerate(_unique(data.schema.names))
-        }
+        names = enumerate(_unique(data.schema.names))
+        return {name: _arrow_cells(data.column(i)) for i, name in names}
     if _is(data, "pandas", "DataFrame"):
         named = [name for name in data.index.names if name is not None]
         whole = data.reset_index(level=named) if named else data
-        return {
-            name: whole.iloc[:, i].tolist()
-            for i, name in enumerate(_unique(map(str, whole.columns)))
-        }
+        names = enumerate(_unique(map(str, whole.columns)))
+        return {name: whole.iloc[:, i].tolist() for i, name in names}
     if _is(data, "polars", "DataFrame"):
         return {name: data.get_column(name).to_list() for name in data.columns}
     return None
@@ -239,18 +233,9 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 
 def _arrow_cells(column: Any) -> list[Any]:
-    if column.null_count == 0 and str(column.type) in (
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float",
-        "double",
-    ):
-        cells: list[Any] = column.to_numpy().tolist()
-        return cells
-    listed: list[Any] = column.to_pylist()
-    return listed
+    plain = column.null_count == 0 and str(column.type) in _PLAIN_ARROW
+    cells: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    return cells
 
 
 def _column(data: Any) -> list[Any] | None:
@@ -280,11 +265,9 @@ def _persons(dataset: Dataset) -> Rows:
             if owner is not None:
                 records.setdefault(owner, Counter())[name, row] += 1
     # where each row is another person, its place is no name: equal rows are equal persons
-    persons = (
-        (None if owner[0] == ROW else owner, frozenset(held.items()))
-        for owner, held in records.items()
-    )
-    return Rows(tuple(persons), (tuple(declared), frozenset(public)))
+    names = (None if owner[0] == ROW else owner for owner in records)
+    held = (frozenset(rows.items()) for rows in records.values())
+    return Rows(tuple(zip(names, held, strict=True)), (tuple(declared), frozenset(public)))
 
 
 def _cells(declared: Table, frame: Any) -> list[Hashable]:
@@ -292,7 +275,5 @@ def _cells(declared: Table, frame: Any) -> list[Hashable]:
     table = _table(frame) or {}
     wanted = {*declared.columns, *declared.identities}
     size = len(next(iter(table.values()), ()))
-    return (
-        list(zip(*(forms(table[name]) for name in table if name in wanted), strict=True))
-        or [()] * size
-    )
+    columns = [forms(cells) for name, cells in table.items() if name in wanted]
+    return list(zip(*columns, strict=True)) or [()] * size

@@ -61,25 +61,27 @@ def run(
     share = math.nextafter(1 - float(left_open / len(chosen)), 1)
     start, reports = time.monotonic(), []
     for i, entry in enumerate(chosen):
-        left = (
-            None
-            if seconds is None
-            else max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
-        )
-        inner = None if progress is None else _within(progress, i, len(chosen), entry.name)
-        reports.append(
-            audited(entry, confidence=share, samples=samples, seconds=left, progress=inner)
-        )
-        if inner is not None:
-            inner(1.0, "done")
+        left = None
+        if seconds is not None:
+            left = max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
+
+        def tell(done: float, words: str, i: int = i, name: str = entry.name) -> None:
+            if progress is not None:
+                progress((i + done) / len(chosen), f"{name}: {words}")
+
+        report = audited(entry, confidence=share, samples=samples, seconds=left, progress=tell)
+        reports.append(report)
+        tell(1.0, "done")
     expected = tuple(not entry.broken for entry in chosen)
     facts = (
         ("mechanisms", f"{len(chosen)}, of which {expected.count(False)} are broken on purpose"),
         ("confidence", f"{confidence:g} for all together, {share:.6g} each"),
     )
-    return Dossier(
-        "The zoo of mechanisms with known truth", tuple(reports), facts, _notes(chosen), expected
+    notes = tuple(
+        f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen
     )
+    title = "The zoo of mechanisms with known truth"
+    return Dossier(title, tuple(reports), facts, notes, expected)
 
 
 def audited(
@@ -91,22 +93,15 @@ def audited(
     progress: Progress | None = None,
 ) -> Report:
     """What an audit of its kind says of one entry."""
-    claim: dict[str, Any] = {
-        "epsilon": entry.epsilon,
-        "delta": entry.delta,
-        "name": entry.name,
-    }
+    claim: dict[str, Any] = {"epsilon": entry.epsilon, "delta": entry.delta, "name": entry.name}
     if entry.method == "black box":
         return black_box(
             entry.mechanism, *(entry.pair or ()), **claim, samples=samples or entry.samples, confidence=confidence,
             neighbors=entry.neighbors, length=entry.length, domain=entry.domain, seconds=seconds, progress=progress,
         )  # fmt: skip
     if entry.pair is None:
-        raise InvalidInput(
-            entry.name,
-            f"an audit by {entry.method} needs two inputs",
-            "Give the entry a pair.",
-        )
+        rule = f"an audit by {entry.method} needs two inputs"
+        raise InvalidInput(entry.name, rule, "Give the entry a pair.")
     first, second = entry.pair
     if entry.method == "exact law":
         return exact(law(entry.mechanism, first), law(entry.mechanism, second), **claim)
@@ -119,27 +114,11 @@ def _chosen(names: Iterable[str] | str | None) -> tuple[ZooEntry, ...]:
     for name in wanted:
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.4)
-            hint = (
-                f"Did you mean {close[0]!r}?"
-                if close
-                else f"The first of them is {next(iter(known))!r}."
-            )
+            hint = f"The first of them is {next(iter(known))!r}."
+            if close:
+                hint = f"Did you mean {close[0]!r}?"
             raise InvalidInput(show(name), f"it is none of the {len(known)} names in the zoo", hint)
     if not wanted:
-        raise InvalidInput(
-            "no names",
-            "there must be something to audit",
-            "Leave names out to audit the whole zoo.",
-        )
+        hint = "Leave names out to audit the whole zoo."
+        raise InvalidInput("no names", "there must be something to audit", hint)
     return tuple(known[name] for name in dict.fromkeys(wanted))
-
-
-def _within(progress: Progress, place: int, count: int, name: str) -> Progress:
-    """The progress of one audit as a part of all."""
-    return lambda done, words: progress((place + done) / count, f"{name}: {words}")
-
-
-def _notes(chosen: Iterable[ZooEntry]) -> tuple[str, ...]:
-    return tuple(
-        f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen
-    )

@@ -58,14 +58,8 @@ def our_drawn_place(data: Any) -> int:
 
 
 def above(
-    data: Any,
-    size: int,
-    *,
-    threshold: float,
-    limit_scale: float,
-    scale: float,
-    most: int | None = None,
-) -> Flags:
+    data: Any, size: int, *, threshold: float, limit_scale: float, scale: float, most: int | None = None
+) -> Flags:  # fmt: skip
     """One noisy threshold for all; after `most` answers above it nothing more is said. A scale of 0 is no noise."""
     exact = np.asarray(data, float)
     noisy = _with_noise(data, size, "laplace", scale) if scale else exact
@@ -99,9 +93,7 @@ def compared_values(
 
 
 def fresh_values(data: Any, size: int, *, threshold: float, epsilon: float, most: int) -> Floats:
-    """Values of the answers above, with noise of their own:
-    a third of epsilon for each of threshold, answers, values.
-    """
+    """Values of the answers above, with noise of their own: a third of epsilon each for threshold, answers, values."""
     unit = 3 / epsilon
     noisy = _with_noise(data, size, "laplace", 2 * most * unit)
     found = noisy >= threshold + noise.laplace(unit, (size, 1))
@@ -140,9 +132,7 @@ def tail(delta: float) -> float:
 def thresholded(
     data: Any, size: int, *, tail_of: float, group: int = 1, law: str = "laplace", scale: float = 1
 ) -> Any:
-    """The noisy count if it is above what a `group` exceeds with probability `tail_of`,
-    else 0; no one is never shown.
-    """
+    """The noisy count if it is above what a `group` exceeds with probability `tail_of`, else 0; 0 is never shown."""
     noisy = data + getattr(noise, law)(scale, size)
     return np.where((noisy > group + tail(tail_of)) & (data > 0), noisy, 0.0)
 
@@ -156,10 +146,8 @@ def let_through(data: Any, size: int) -> Any:
 def kinds_by_count(data: Any) -> str:
     """The kinds found, in the order of their noisy counts."""
     counts = Counter(data)
-    noisy = dict(
-        zip(counts, np.array([*counts.values()]) + noise.laplace(1, len(counts)), strict=True)
-    )
-    return " ".join(sorted(noisy, key=noisy.__getitem__))
+    noisy = np.array([*counts.values()]) + noise.laplace(1, len(counts))
+    return " ".join(np.array([*counts])[np.argsort(noisy, kind="stable")])
 
 
 def counts_of_kinds(data: Any) -> list[float]:

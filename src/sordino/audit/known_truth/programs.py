@@ -84,24 +84,17 @@ def visits(costs: list[int]) -> Dataset:
 
 
 def query(
-    data: Any,
-    size: int,
-    *,
-    sql: str,
-    column: str,
-    mechanism: Any = None,
-    copies: int = 500,
-    keys: bool = False,
-) -> Floats:
+    data: Any, size: int, *, sql: str, column: str, mechanism: Any = None, copies: int = 500, keys: bool = False
+) -> Floats:  # fmt: skip
     """A query as a mechanism of rows; one row of numbers for each copy, a ward that is not found being -1000."""
     plan, exacts = asked(sql, tuple(map(tuple, data)), copies, mechanism)
     made = []
     for _ in range(math.ceil(size / copies)):
         answer = release(exacts, plan, None).to_arrow().to_pydict()
         numbers = np.array(answer[column], float)
-        made.append(
-            _by_copy(answer["city"], numbers, copies) if keys else numbers.reshape(copies, -1)
-        )
+        if keys:
+            numbers = _by_copy(answer["city"], numbers, copies)
+        made.append(numbers.reshape(copies, -1))
     return np.concatenate(made)[:size]
 
 
@@ -133,8 +126,7 @@ def asked(
     }
     data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
     meter = TwoMeterFilter(Budget(1, _DELTA), data.reserved_delta or Fraction(0))
-    plan = make_plan(
-        parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20), meter
-    )
+    cost = Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20)
+    plan = make_plan(parse(sql), data, cost, meter)
     with closing(DuckDB(data.tables.values(), threads=1)) as engine:
         return plan, [engine.run(statement) for statement in plan.statements]

@@ -20,6 +20,7 @@ SET_BITS = {"yes": (1, 6, 11, 16), "no": (3, 8, 11, 18)}
 """The bits of a filter of twenty that each answer sets with four hashes. The two share one, so six bits differ."""
 
 _HALF = Fraction(1, 2)
+Flags = npt.NDArray[np.int8]
 
 
 def ours(data: Any, size: int, *, categories: int = 2) -> Any:
@@ -41,9 +42,7 @@ def kept(
     return np.where(noise.uniform(shape) <= keep, int(data), (int(data) + other) % kinds)
 
 
-def bloom_filter(
-    data: str, size: int, *, f: float, p: float = 0.0, q: float = 1.0
-) -> npt.NDArray[np.int8]:
+def bloom_filter(data: str, size: int, *, f: float, p: float = 0.0, q: float = 1.0) -> Flags:
     """RAPPOR: bits are redrawn at random with probability f; then each is sent as 1 with probability q or p."""
     bits = np.zeros(20, bool)
     bits[list(SET_BITS[data])] = True

@@ -43,31 +43,13 @@ def ours(data: Any, size: int, *, law: str, **calibration: Any) -> Any:
 
 @cache
 def _calibrated(law: str, **calibration: Any) -> Additive:
-    return (
-        Laplace.calibrated(**calibration)
-        if law == "laplace"
-        else Gaussian.calibrated(**calibration)
-    )
-
-
-def value(data: Any) -> Any:
-    """The data themselves: a number, or a vector."""
-    return data
+    kind: type[Laplace | Gaussian] = Laplace if law == "laplace" else Gaussian
+    return kind.calibrated(**calibration)
 
 
 def clipped_sum(data: Any, low: float = 0, high: float = 1) -> float:
     """A sum of values, each kept within bounds."""
     return float(np.clip(np.asarray(data, float), low, high).sum())
-
-
-def square_sum(data: Any, high: float) -> float:
-    """A sum of squares of values that are kept within bounds."""
-    return float(np.square(np.clip(data, 0, high)).sum())
-
-
-def wrapped_sum(data: Any) -> float:
-    """Summed in eight bits."""
-    return float(np.asarray(data, np.int8).sum(dtype=np.int8))
 
 
 def code_sum(data: Any) -> float:
@@ -98,12 +80,12 @@ def tree(data: Any) -> Floats:
 
 
 STATISTICS: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    "value": value,
+    "value": lambda data: data,
     "sum": lambda data: float(np.sum(data)),
     "clipped sum": clipped_sum,
     "clipped sum times four": lambda data: 4 * clipped_sum(data),
-    "sum of squares": square_sum,
-    "sum in eight bits": wrapped_sum,
+    "sum of squares": lambda data, high: float(np.square(np.clip(data, 0, high)).sum()),
+    "sum in eight bits": lambda data: float(np.asarray(data, np.int8).sum(dtype=np.int8)),
     "sum of codes": code_sum,
     "sum of gaps": gap_sum,
     "sum of the first half": lambda data: clipped_sum(data[: len(data) // 2]),

@@ -51,11 +51,8 @@ class Cost:
         lower, upper = 0.0 if self.lumped and delta else self._exact(delta).lower, math.inf
         if self.delta <= delta < 1:
             rest = self._exact(delta - self.delta).upper
-            upper = (
-                math.inf
-                if math.isinf(rest)
-                else float_upper(Fraction(max(0.0, rest)) + self.epsilon)
-            )
+            if not math.isinf(rest):
+                upper = float_upper(Fraction(max(0.0, rest)) + self.epsilon)
         return Bracket(lower, upper)
 
     def _exact(self, delta: Fraction) -> Bracket:
@@ -74,20 +71,16 @@ class Cost:
         """The sum of the largest losses, rounded down."""
         if any(math.isinf(loss.maximum()) for loss, _ in self.losses):
             return math.inf
-        parts = (
-            loss.shift if isinstance(loss, LaplaceLoss) else Fraction(loss.maximum())
-            for loss, _ in self.losses
-        )
-        whole = sum(
-            (part * count for part, (_, count) in zip(parts, self.losses, strict=True)), Fraction(0)
-        )
-        exact = all(isinstance(loss, LaplaceLoss) for loss, _ in self.losses)
+        whole, exact = Fraction(0), True
+        for loss, count in self.losses:
+            if isinstance(loss, LaplaceLoss):
+                whole += loss.shift * count
+            else:
+                whole, exact = whole + Fraction(loss.maximum()) * count, False
         return float_lower(whole if exact else whole * (1 - Fraction(1, 2**40)))
 
     def within(self, epsilon: Fraction, delta: Fraction) -> bool | None:
-        """Whether all of it is (epsilon, delta)-private:
-        None where the exact part is and the bounds of the rest say no.
-        """
+        """Whether all of it is (epsilon, delta)-private; None if the exact part is and bounds of the rest say no."""
         epsilon *= _SLACK
         if self._filter_allows(epsilon, delta):
             return True
@@ -102,7 +95,7 @@ class Cost:
         return TwoMeterFilter(Budget(epsilon, delta), self.charge.delta).allows(self.charge)
 
     def __str__(self) -> str:
-        parts = Counter({self._word(loss): 0 for loss, _ in self.losses})
+        parts = Counter[str]()
         for loss, count in self.losses:
             parts[self._word(loss)] += count
         words = [word if count == 1 else f"{count} x {word}" for word, count in parts.items()]
@@ -113,11 +106,9 @@ class Cost:
 
     @staticmethod
     def _word(loss: Loss) -> str:
-        return (
-            f"mu {loss.mu():.4g}"
-            if isinstance(loss, GaussianLoss)
-            else f"epsilon {loss.maximum():.4g}"
-        )
+        if isinstance(loss, GaussianLoss):
+            return f"mu {loss.mu():.4g}"
+        return f"epsilon {loss.maximum():.4g}"
 
 
 NO_COST = Cost()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 from sordino.plan.plan import Plan
 from sordino.release import Groups
 
-__all__ = ["Cells", "Exactly", "Moved", "Vector", "exactly", "keys_moved", "moved", "weight_moved"]
+__all__ = [
+    "Cells", "Exactly", "Moved", "Vector", "exactly", "keys_moved", "moved", "vector_steps", "weight_moved",
+]  # fmt: skip
 
 Cells = tuple[Any, ...]
 Vector = tuple[Any, ...]
@@ -35,9 +38,7 @@ class Exactly:
 
 @dataclass(frozen=True)
 class Moved:
-    """How far two inputs are apart in one norm of one part of a plan,
-    and how far they may be; L2 distances are squared.
-    """
+    """How far a part of a plan is apart on two inputs in one norm, and how far it may be; L2 distances are squared."""
 
     part: str
     norm: str
@@ -47,13 +48,9 @@ class Moved:
     @property
     def tightness(self) -> float:
         """1 where the bound is reached; above 1 it is broken."""
-        return (
-            float(Fraction(self.observed) / self.declared)
-            if self.declared
-            else math.inf
-            if self.observed
-            else 0.0
-        )
+        if self.declared:
+            return float(Fraction(self.observed) / self.declared)
+        return math.inf if self.observed else 0.0
 
     @property
     def broken(self) -> bool:
@@ -63,36 +60,32 @@ class Moved:
 
 def exactly(groups: Groups) -> Exactly:
     """The sums of exact groups by key."""
+
+    def by_key(own: Iterable[Any]) -> Iterator[tuple[Cells, Any]]:
+        return zip(groups.keys, own, strict=True)
+
     vectors = {
-        name: {
-            k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)
-        }
+        name: {key: tuple(map(int, v)) for key, v in by_key(own.tolist()) if any(v)}
         for name, own in groups.vectors.items()
     }
     cells = {
         name: {
-            k: dict(zip(v.tolist(), w.tolist(), strict=True))
-            for k, (v, w) in zip(groups.keys, own, strict=True)
+            key: dict(zip(v.tolist(), w.tolist(), strict=True))
+            for key, (v, w) in by_key(own)
             if len(v)
         }
         for name, own in groups.cells.items()
     }
-    found = (
-        None
-        if groups.found is None
-        else dict(zip(groups.keys, map(int, groups.found), strict=True))
-    )
+    found = None if groups.found is None else dict(by_key(map(int, groups.found)))
     return Exactly(vectors, cells, found, None if groups.beyond is None else tuple(groups.beyond))
 
 
 def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
-    """Every distance that the plan bounds, between two tables;
-    a key that is in one of them only has zeros in the other.
-    """
+    """Every distance that the plan bounds, between two tables; a key of one of them only has zeros in the other."""
     found = []
     for release in plan.sums:
         sensitivity, name = release.sensitivity, type(release.partial).__name__
-        differences = _differences(one.vectors[release.name], other.vectors[release.name])
+        differences = vector_steps(one.vectors[release.name], other.vectors[release.name])
         if plan.price.family == "laplace":
             if sensitivity.l1 is not None:
                 found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
@@ -101,15 +94,10 @@ def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
         found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))
         if sensitivity.l0 is not None:
             found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
-    found += [
-        Moved(
-            "Quantile" if drawn.column.draws.is_number else "Mode",
-            "l1",
-            weight_moved(one.cells[drawn.name], other.cells[drawn.name]),
-            drawn.moved,
-        )
-        for drawn in plan.drawn
-    ]
+    for drawn in plan.drawn:
+        name = "Quantile" if drawn.column.draws.is_number else "Mode"
+        weight = weight_moved(one.cells[drawn.name], other.cells[drawn.name])
+        found.append(Moved(name, "l1", weight, drawn.moved))
     selection = None if plan.selection is None else plan.selection.mechanism
     if selection is not None:
         steps = keys_moved(one, other)
@@ -127,7 +115,8 @@ def keys_moved(one: Exactly, other: Exactly) -> list[int]:
     return [abs(ours.get(key, 0) - theirs.get(key, 0)) for key in ours.keys() | theirs.keys()]
 
 
-def _differences(a: dict[Cells, Vector], b: dict[Cells, Vector]) -> list[Any]:
+def vector_steps(a: dict[Cells, Vector], b: dict[Cells, Vector]) -> list[Any]:
+    """How far each number of two vectors by key is apart."""
     return [
         abs(x - y)
         for key in a.keys() | b.keys()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -19,7 +19,14 @@ import numpy as np
 from sordino.accounting.bracket import Bracket
 from sordino.accounting.charge import Charge
 from sordino.audit.replayed.cost import NO_COST, Cost
-from sordino.audit.replayed.distances import Moved, exactly, keys_moved, moved, weight_moved
+from sordino.audit.replayed.distances import (
+    Moved,
+    exactly,
+    keys_moved,
+    moved,
+    vector_steps,
+    weight_moved,
+)
 from sordino.audit.replayed.recording import Call
 from sordino.local.frequency import Frequency
 from sordino.local.heavy_hitters import HeavyHitters
@@ -132,8 +139,7 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
         selected = None if plan.selection is None else plan.selection.mechanism
         return cost if selected is None else cost + _selection(selected)
     kind = _kind(call.mechanism)
-    limit = kind.limit(call.mechanism)
-    limit = limit if declared is None else declared
+    limit = kind.limit(call.mechanism) if declared is None else declared
     return None if limit is None else kind.price(call.mechanism, limit)
 
 
@@ -177,20 +183,15 @@ def _length_in_scales(mechanism: ScaledGaussian, one: Any, other: Any) -> Fracti
 
 
 def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
-    """The largest move of a score; of scores that should all move one way,
-    the largest up and the largest down together.
-    """
+    """The largest move of a score; of those that should all move one way, the largest up and down together."""
     moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
     up, down = max([0, *moves]), -min([0, *moves])
     return best.step * (up + down if best.monotone else max(up, down))
 
 
 def _weights_apart(_: Any, one: Any, other: Any) -> Fraction:
-    a, b = (
-        Counter(dict(zip(map(int, cells), map(int, weights), strict=True)))
-        for cells, weights in (one, other)
-    )
-    return Fraction(sum(abs(a[cell] - b[cell]) for cell in a.keys() | b.keys()))
+    a, b = (dict(zip(map(int, cells), map(int, w), strict=True)) for cells, w in (one, other))
+    return Fraction(weight_moved({(): a}, {(): b}))
 
 
 def _each_person(mechanism: Any, persons: Fraction) -> Cost:
@@ -228,39 +229,32 @@ def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
     a, b = exactly(one), exactly(other)
     cost = NO_COST
     for release in plan.sums:
-        mechanism, steps = (
-            release.mechanism,
-            _vectors_apart(a.vectors[release.name], b.vectors[release.name]),
-        )
-        if mechanism is not None:
-            cost += (
-                _laplace(mechanism, steps)
-                if isinstance(mechanism, Laplace)
-                else _gaussian(mechanism, steps)
-            )
+        steps = vector_steps(a.vectors[release.name], b.vectors[release.name])
+        if isinstance(release.mechanism, Laplace):
+            cost += _laplace(release.mechanism, steps)
+        elif release.mechanism is not None:
+            cost += _gaussian(release.mechanism, steps)
     for drawn in plan.drawn:
         if not drawn.public:
-            cost += _bounded(
-                drawn.epsilon * weight_moved(a.cells[drawn.name], b.cells[drawn.name]) / drawn.moved
-            )
+            weight = weight_moved(a.cells[drawn.name], b.cells[drawn.name])
+            cost += _bounded(drawn.epsilon * weight / drawn.moved)
     selection = None if plan.selection is None else plan.selection.mechanism
     return cost + _selection(selection) if selection is not None and any(keys_moved(a, b)) else cost
 
 
-def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
+def _laplace(mechanism: Laplace, steps: Iterable[Fraction | int]) -> Cost:
     """Each coordinate by itself, which is exact; the charge for all together."""
-    shifts = Counter(d / mechanism.scale for d in steps if d)
+    shifts = Counter(Fraction(d) / mechanism.scale for d in steps if d)
     if not shifts:
         return NO_COST
     whole = LaplaceLoss(sum((shift * count for shift, count in shifts.items()), Fraction(0)))
     if len(shifts) > _MOST_DIFFERENT:
         return Cost(((whole, 1),), charge=_charge(whole), lumped=True)
-    return Cost(
-        tuple((LaplaceLoss(shift), count) for shift, count in shifts.items()), charge=_charge(whole)
-    )
+    losses = tuple((LaplaceLoss(shift), count) for shift, count in shifts.items())
+    return Cost(losses, charge=_charge(whole))
 
 
-def _gaussian(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
+def _gaussian(mechanism: Gaussian, steps: Iterable[Fraction | int]) -> Cost:
     square = _square(steps)
     return _of(GaussianLoss(root_upper(square) / mechanism.scale)) if square else NO_COST
 
@@ -276,19 +270,8 @@ def _steps_apart(one: Any, other: Any) -> list[Fraction]:
     return [Fraction(abs(int(x) - int(y))) for x, y in zip(a, b, strict=True)]
 
 
-def _square(steps: list[Fraction]) -> Fraction:
-    return sum((d * d for d in steps), Fraction(0))
-
-
-def _vectors_apart(a: dict[Any, Any], b: dict[Any, Any]) -> list[Fraction]:
-    width = max(map(len, (*a.values(), *b.values())), default=0)
-    none = (0,) * width
-    keys = a.keys() | b.keys()
-    return [
-        Fraction(abs(x - y))
-        for k in keys
-        for x, y in zip(a.get(k, none), b.get(k, none), strict=True)
-    ]
+def _square(steps: Iterable[Fraction | int]) -> Fraction:
+    return Fraction(sum(d * d for d in steps))
 
 
 def root_upper(square: Fraction) -> Fraction:
@@ -301,14 +284,12 @@ def root_upper(square: Fraction) -> Fraction:
 
 def distance_cells(distance: Distance) -> tuple[str, str, str]:
     """Distance, declared distance and share in words."""
-    declared, share = "not declared", ""
-    if distance.declared is not None:
-        declared = readable(distance.declared)
-        share = (
-            f"{float(distance.observed / distance.declared):.1%}" if distance.declared else "0.0%"
-        )
-        share = "over 100%" if distance.broken else share
-    return f"{readable(distance.observed)} ({norm_name(distance.norm)})", declared, share
+    observed = f"{readable(distance.observed)} ({norm_name(distance.norm)})"
+    if distance.declared is None:
+        return observed, "not declared", ""
+    share = distance.observed / distance.declared if distance.declared else 0
+    words = "over 100%" if distance.broken else f"{float(share):.1%}"
+    return observed, readable(distance.declared), words
 
 
 def norm_name(norm: str) -> str:
@@ -318,12 +299,10 @@ def norm_name(norm: str) -> str:
 
 def cost_range(found: Bracket) -> str:
     """Between which epsilons a cost lies; one number where that is known."""
+    if math.isinf(found.lower):
+        return "more than any epsilon"
     if math.isinf(found.upper):
-        return (
-            "more than any epsilon"
-            if math.isinf(found.lower)
-            else f"at least epsilon {found.lower:.6g}"
-        )
+        return f"at least epsilon {found.lower:.6g}"
     if found.upper - found.lower <= 2e-3 * found.upper:
         return f"epsilon {found.upper:.6g}"
     return f"between epsilon {found.lower:.6g} and {found.upper:.6g}"

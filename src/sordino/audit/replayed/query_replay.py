@@ -1,18 +1,16 @@
-"""The audit of one query on neighbouring datasets: plans, exact sums in every norm,
-and answers with the noise frozen.
-"""
+"""The audit of one query on neighbouring datasets: plans, exact sums in every norm, and answers with frozen noise."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.inputs.neighbors import Relation, check
+from sordino.audit.inputs.neighbors import Checked, Relation, check
 from sordino.audit.inputs.rows import Owner, column_named, owners, stored_rows, with_rows
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.distances import Moved, exactly, moved
@@ -39,6 +37,9 @@ from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
 from sordino.release import Groups, exact_groups, finished, noisy_groups
 
+if TYPE_CHECKING:
+    from sordino.workloads.grouping_sets import GroupingSetsPlan
+
 __all__ = ["Neighbourhood", "neighbourhood", "replay_query"]
 
 
@@ -56,48 +57,38 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
 
     A person is left out, or replaced, in every table of the same persons.
     """
-    same = [
-        t
-        for t in dataset.tables.values()
-        if t is table or (t.persons is not None and t.persons == table.persons)
-    ]
+    every = dataset.tables.values()
+    same = [t for t in every if t is table or (t.persons and t.persons == table.persons)]
     frames = {t.name: stored_rows(t) for t in same}
     places: dict[str, dict[Owner, list[int]]] = {t.name: defaultdict(list) for t in same}
     for name, whose in owners(same, frames).items():
         for place, owner in enumerate(whose):
             if owner is not None:
                 places[name][owner].append(place)
-    chosen = _chosen(places[table.name], most)
+    own = places[table.name]
+    order = list(own)
     members = []
-    for person in chosen:
-        own = places[table.name]
-        who = (
-            f"a person with {_count(len(own[person]))}"
-            if table.has_persons
-            else f"row {own[person][0] + 1}"
-        )
-        donor = None
+    for person in _chosen(own, most):
+        rows, donor = own[person], None
+        who = f"row {rows[0] + 1}"
+        if table.has_persons:
+            who = f"a person with {len(rows)} row{'s' * (len(rows) > 1)}"
+        label = f"without {who}"
         if table.neighbors is Neighbors.REPLACE:
-            order = list(own)
             if len(order) == 1:
                 continue
-            donor = order[order.index(person) - 1]
+            label, donor = f"with {who} replaced", order[order.index(person) - 1]
         changed = {
             t.name: with_rows(t, _without(t, frames[t.name], places[t.name], person, donor))
             for t in same
             if person in places[t.name] or donor in places[t.name]
         }
-        label = f"without {who}" if donor is None else f"with {who} replaced"
         tables = {**dataset.tables, **changed}
-        members.append(
-            (
-                label,
-                Dataset(
-                    tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta
-                ),
-            )
+        member = Dataset(
+            tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta
         )
-    return Neighbourhood(len(places[table.name]), tuple(members))
+        members.append((label, member))
+    return Neighbourhood(len(own), tuple(members))
 
 
 def _without(
@@ -120,11 +111,9 @@ def _without(
     for name in (column_named(frame, column) for column in kept):
         cells = frame.column(name).take(own if table.identities else own[:1] * len(other))
         copied = copied.set_column(frame.column_names.index(name), frame.schema.field(name), cells)
-    return _joined(rest, copied)
+    import pyarrow as pa
 
-
-def _count(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows} rows"
+    return pa.concat_tables([rest, copied]).unify_dictionaries().combine_chunks()
 
 
 def _chosen(rows: dict[Owner, list[int]], most: int) -> list[Owner]:
@@ -134,19 +123,8 @@ def _chosen(rows: dict[Owner, list[int]], most: int) -> list[Owner]:
     third = most // 3
     heavy, light = by_size[len(by_size) - third :], by_size[:third]
     rest = by_size[third : len(by_size) - third]
-    return [*heavy, *light, *_sample(rest, most - 2 * third)]
-
-
-def _sample(items: list[Owner], count: int) -> list[Owner]:
-    """So many of them at random."""
-    pool = list(items)
-    return [pool.pop(bits.source().word() % len(pool)) for _ in range(count)]
-
-
-def _joined(one: Any, other: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.concat_tables([one, other]).unify_dictionaries().combine_chunks()
+    some = (rest.pop(bits.source().word() % len(rest)) for _ in range(most - 2 * third))
+    return [*heavy, *light, *some]
 
 
 _NOTE = "Distances are exact, in units of each sum's lattice: keep this report with the data."
@@ -159,33 +137,54 @@ def replay_query(
     """The report on a query; without `other`, on neighbours of `one` that leave persons out."""
     for dataset in (one,) if other is None else (one, other):
         if not isinstance(dataset, Dataset):
-            rule, hint = (
-                "a query is replayed on Datasets",
-                "Pass Dataset(table, unit=..., columns=...).",
+            hint = "Pass Dataset(table, unit=..., columns=...)."
+            raise InvalidInput(
+                f"a {type(dataset).__name__}", "a query is replayed on Datasets", hint
             )
-            raise InvalidInput(f"a {type(dataset).__name__}", rule, hint)
-    cost = Offer.offered(**offer)
-    plan = _plan(query, one, cost)
-    audit = _Audit(plan, name or sql_text(query), tapes)
+    cost, title = Offer.offered(**offer), name or sql_text(query)
+    audit: _Audit
+    if query.sets is None:
+        plan = _plan(query, one, cost)
+        audit, whose = _QueryAudit(plan, title, tapes), plan.whose
+    else:
+        from sordino.audit.replayed.tables_replay import TablesAudit
+
+        tables = _tables_plan(query, one, cost)
+        audit = TablesAudit(tables, lambda data: _tables_plan(query, data, cost), title, tapes)
+        whose = tables.workload.whose
     if other is not None:
-        checked = check(one, other, neighbors)
-        if not checked.ok:
-            return audit.undecided(checked.problem, checked.relation)
-        return audit.report(one, [("D'", other)], checked.relation)
-    around = neighbourhood(one, one.tables[plan.whose.tables[0]], persons)
-    done = "replaced" if plan.whose.neighbors.value == "replace" else "left out"
-    if not around.members:
-        return audit.undecided(f"there are too few persons for one to be {done}", "")
+        return audit.report(one, [("D'", other)], check(one, other, neighbors))
+    around = neighbourhood(one, one.tables[whose.tables[0]], persons)
+    done = "replaced" if whose.neighbors is Neighbors.REPLACE else "left out"
     relation = f"{len(around.members)} of {around.persons} persons, each {done} in turn"
-    return audit.report(one, list(around.members), relation)
+    problem = "" if around.members else f"there are too few persons for one to be {done}"
+    return audit.report(one, list(around.members), Checked(not problem, relation, problem))
+
+
+class _Audit(Protocol):
+    """The audit of one question."""
+
+    def report(
+        self, dataset: Dataset, others: list[tuple[str, Dataset]], checked: Checked
+    ) -> Report:
+        """What a dataset and its named neighbours show; nothing where they could not be checked."""
 
 
 def _plan(query: Query, dataset: Dataset, cost: Offer) -> Plan:
+    return make_plan(query, read_public_tables(dataset, query), cost, _meter(dataset))
+
+
+def _tables_plan(query: Query, dataset: Dataset, cost: Offer) -> GroupingSetsPlan:
+    from sordino.workloads.grouping_sets import plan_grouping_sets
+
+    return plan_grouping_sets(query, read_public_tables(dataset, query), cost, _meter(dataset))
+
+
+def _meter(dataset: Dataset) -> TwoMeterFilter:
     if dataset.budget is None:
         hint = "Declare one: Dataset(..., budget={'epsilon': 1})."
         raise InvalidInput("a dataset without a budget", "a query is planned within a budget", hint)
-    meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
-    return make_plan(query, read_public_tables(dataset, query), cost, meter)
+    return TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -209,25 +208,28 @@ class _Compared:
 
 
 @dataclass(frozen=True)
-class _Audit:
+class _QueryAudit:
     plan: Plan
     name: str
     tapes: int
 
-    def report(self, dataset: Dataset, others: list[tuple[str, Dataset]], relation: str) -> Report:
+    def report(
+        self, dataset: Dataset, others: list[tuple[str, Dataset]], checked: Checked
+    ) -> Report:
         """Compare with each neighbour until one shows a difference."""
+        relation = checked.relation
+        if not checked.ok:
+            return self._undecided(checked.problem, relation)
         found: list[_Compared] = []
         groups, failure = self._groups(dataset)
         for label, other in others:
             theirs, trouble = self._groups(other)
-            if isinstance(failure, EngineFailed) != isinstance(trouble, EngineFailed) and (
-                failure is None or trouble is None
-            ):
-                on = "D" if failure is not None else label
-                found.append(_Compared(label, f"the engine fails on {on} only"))
+            where = "D" if groups is None else label
+            failures = [error for error in (failure, trouble) if error is not None]
+            if len(failures) == 1 and isinstance(failures[0], EngineFailed):
+                found.append(_Compared(label, f"the engine fails on {where} only"))
             elif groups is None or theirs is None:
-                where = "D" if groups is None else label
-                return self.undecided(f"{where} cannot be read: {failure or trouble}", relation)
+                return self._undecided(f"{where} cannot be read: {failures[0]}", relation)
             else:
                 found.append(self._compared(label, other, groups, theirs))
             if found[-1].witness is not None:
@@ -239,30 +241,26 @@ class _Audit:
         tables = list(dataset.tables.values())
         try:
             with contextlib.closing(opener_of(tables)(tables)) as engine:
-                return exact_groups(
-                    self.plan, [engine.run(statement) for statement in self.plan.statements]
-                ), None
+                exacts = [engine.run(statement) for statement in self.plan.statements]
+                return exact_groups(self.plan, exacts), None
         except (EngineFailed, InvalidDeclaration) as error:
             return None, error
 
     def _compared(self, label: str, other: Dataset, groups: Groups, theirs: Groups) -> _Compared:
         again = _plan(self.plan.query, other, self.plan.cost)
-        for what, ours, own in (
-            ("the plan", str(self.plan), str(again)),
-            ("its SQL", self.plan.sql(), again.sql()),
-            ("its charge", self.plan.charge, again.charge),
+        for what, same in (
+            ("the plan", str(self.plan) == str(again)),
+            ("its SQL", self.plan.sql() == again.sql()),
+            ("its charge", self.plan.charge == again.charge),
         ):
-            if ours != own:
-                return _Compared(
-                    label, f"{what} is not the same on D and {label}, so it was made from data"
-                )
+            if not same:
+                why = f"{what} is not the same on D and {label}, so it was made from data"
+                return _Compared(label, why)
         if not self.plan.private_keys and groups.keys != theirs.keys:
             return _Compared(label, "the keys are public, and not the same on both")
-        difference = (
-            self._public(groups, theirs)
-            or self._frozen(groups, theirs)
-            or self._frozen(theirs, groups)
-        )
+        difference = self._public(groups, theirs)
+        for one, another in ((groups, theirs), (theirs, groups)):
+            difference = difference or self._frozen(one, another)
         distances = moved(self.plan, exactly(groups), exactly(theirs))
         return _Compared(label, difference, tuple(distances), plan_cost(self.plan, groups, theirs))
 
@@ -278,9 +276,8 @@ class _Audit:
         """The answers of both with the noisy numbers of one must be the same bytes."""
         for _ in range(self.tapes):
             noisy = noisy_groups(groups, self.plan)
-            ours, own = (
-                finished(noisy, exact.public, self.plan).to_json() for exact in (groups, theirs)
-            )
+            both = (finished(noisy, exact.public, self.plan) for exact in (groups, theirs))
+            ours, own = (answer.to_json() for answer in both)
             if ours != own:
                 return "with the same noise the answers differ"
         return None
@@ -292,29 +289,25 @@ class _Audit:
             return self._made(Verdict.VIOLATED, sentence(witness), found, relation, witness)
         price = self.plan.price
         for one in found:
-            within = one.cost is None or one.cost.within(price.epsilon, price.delta)
-            if not within and one.cost is not None:
-                cost = cost_range(one.cost.epsilon_bounds(price.delta))
-                said = f"{one.label}: the answer costs {cost}, and its price is {readable(price.epsilon)}"
-                verdict = Verdict.VIOLATED if within is False else Verdict.UNDECIDED
-                return self._made(
-                    verdict, sentence(said), found, relation, said if within is False else ""
-                )
+            if one.cost is None or (within := one.cost.within(price.epsilon, price.delta)):
+                continue
+            cost = cost_range(one.cost.epsilon_bounds(price.delta))
+            said = (
+                f"{one.label}: the answer costs {cost}, and its price is {readable(price.epsilon)}"
+            )
+            if within is None:
+                return self._made(Verdict.UNDECIDED, sentence(said), found, relation)
+            return self._made(Verdict.VIOLATED, sentence(said), found, relation, said)
         summary = "Plan, SQL, charge and answer are the same, and the exact sums no further apart than the plan declares."
         return self._made(Verdict.HOLDS, summary, found, relation)
 
-    def undecided(self, why: str, relation: str) -> Report:
+    def _undecided(self, why: str, relation: str) -> Report:
         """The report where there is nothing to compare."""
         return self._made(Verdict.UNDECIDED, sentence(why), [], relation)
 
     def _made(
-        self,
-        verdict: Verdict,
-        summary: str,
-        found: list[_Compared],
-        relation: str,
-        witness: str = "",
-    ) -> Report:
+        self, verdict: Verdict, summary: str, found: list[_Compared], relation: str, witness: str = ""
+    ) -> Report:  # fmt: skip
         price = self.plan.price
         facts = [
             ("neighbours compared", str(len(found))),
@@ -322,12 +315,9 @@ class _Audit:
         ]
         costs = {one.cost for one in found if one.cost is not None}
         if costs:
-            worst = max(
-                (cost.epsilon_bounds(price.delta) for cost in costs),
-                key=lambda bracket: bracket.upper,
-            )
+            brackets = (cost.epsilon_bounds(price.delta) for cost in costs)
+            worst = max(brackets, key=lambda bracket: bracket.upper)
             facts.append(("epsilon observed, at worst", cost_range(worst)))
-        pair = ("D", found[-1].label) if found else None
         return Report(
             name=self.name,
             method="record and replay",
@@ -336,7 +326,7 @@ class _Audit:
             verdict=verdict,
             summary=summary,
             witness=witness,
-            pair=pair,
+            pair=("D", found[-1].label) if found else None,
             relation=relation,
             facts=tuple(facts) if found else (),
             notes=(_NOTE,),
@@ -355,12 +345,6 @@ def _grid(found: list[_Compared]) -> Grid:
     rows = []
     for distance, label in worst.values():
         name, _, norm = distance.norm.rpartition(" ")
-        apart, declared, share = distance_cells(
-            Distance(norm, distance.observed, distance.declared, distance.broken)
-        )
-        rows.append((name, apart, declared, share, label))
-    return Grid(
-        "Exact sums, largest distances",
-        ("part", "distance", "declared", "share", "from D to"),
-        tuple(rows),
-    )
+        rows.append((name, *distance_cells(replace(distance, norm=norm)), label))
+    headings = ("part", "distance", "declared", "share", "from D to")
+    return Grid("Exact sums, largest distances", headings, tuple(rows))

@@ -17,6 +17,7 @@ import numpy as np
 from sordino.accounting.charge import Charge
 from sordino.audit.inputs.neighbors import brief
 from sordino.audit.replayed.result_difference import difference
+from sordino.audit.sampled.outputs import Raised
 from sordino.local.repeated import Repeated
 from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching
@@ -25,7 +26,7 @@ from sordino.plan.plan import Plan
 from sordino.query.front.text import sql_text
 from sordino.release import Groups
 
-__all__ = ["Call", "Outcome", "Raised", "Record", "Sides", "lives", "record", "replay_on"]
+__all__ = ["Call", "Outcome", "Record", "Sides", "lives", "record", "replay_on"]
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,9 @@ class Call:
             case np.ndarray() if self.operation == "select":
                 return f"{len(self.value)} weights"
             case np.ndarray():
+                flat = self.value.ndim == 1
+                size = _numbers(self.value.size) if flat else f"shape {self.value.shape}"
                 truth = " of truth values" if self.value.dtype == bool else ""
-                size = (
-                    _numbers(self.value.size)
-                    if self.value.ndim == 1
-                    else f"shape {self.value.shape}"
-                )
                 return f"an array of {size}{truth}"
             case Groups():
                 return "a table"
@@ -101,35 +99,20 @@ def _numbers(count: int) -> str:
 
 
 def lives(calls: Iterable[tuple[Call, Call]]) -> list[tuple[int, Call, Call]]:
-    """Calls on two inputs with their numbers; all calls of one mechanism that remembers are one,
-    with all their values.
-    """
+    """Calls on two inputs with their numbers; all calls of one mechanism that remembers are one, with all values."""
     found: list[tuple[int, Call, Call]] = []
     values: dict[int, tuple[list[Any], list[Any]]] = {}
     for number, (known, call) in enumerate(calls, 1):
-        if known.life in values:
-            for all_of_it, one in zip(values[known.life], (known, call), strict=True):
-                all_of_it.append(one.value)
-        elif known.life:
-            values[known.life] = [known.value], [call.value]
-            mine, theirs = values[known.life]
-            found.append((number, replace(known, value=mine), replace(call, value=theirs)))
-        else:
+        if not known.life:
             found.append((number, known, call))
+            continue
+        if known.life not in values:
+            mine, theirs = values[known.life] = [], []
+            found.append((number, replace(known, value=mine), replace(call, value=theirs)))
+        mine, theirs = values[known.life]
+        mine.append(known.value)
+        theirs.append(call.value)
     return found
-
-
-class _Lives:
-    """Numbers for mechanisms that remember, in the order of their first calls."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[int, AboveThreshold]] = {}
-
-    def number(self, mechanism: Any) -> int:
-        if not isinstance(mechanism, AboveThreshold):
-            return 0
-        number, _ = self._known.setdefault(id(mechanism), (len(self._known) + 1, mechanism))
-        return number
 
 
 def _plan_facts(plan: Plan) -> tuple[str, str, Charge, Fraction, Fraction]:
@@ -138,17 +121,6 @@ def _plan_facts(plan: Plan) -> tuple[str, str, Charge, Fraction, Fraction]:
 
 Sides = tuple[str, str]
 """On which input the record was made, and on which it is replayed."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """A function that did not end with a result."""
-
-    kind: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.text}" if self.text else self.kind
 
 
 @dataclass(frozen=True)
@@ -176,31 +148,33 @@ class _Ended(BaseException):
 class _Recorder:
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self.lives = _Lives()
+        self._alarms: dict[int, tuple[int, AboveThreshold]] = {}
 
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:
-        kept = _kept(value)
+        call = self._called(mechanism, operation, value)
         output = draw()
-        self.calls.append(
-            Call(mechanism, operation, kept, _kept(output), self.lives.number(mechanism))
-        )
+        self.calls.append(replace(call, output=_kept(output)))
         return output
 
+    def _called(self, mechanism: Any, operation: str, value: Any) -> Call:
+        """A call before its output; mechanisms that remember are numbered in the order of their first calls."""
+        life = 0
+        if isinstance(mechanism, AboveThreshold):
+            life, _ = self._alarms.setdefault(id(mechanism), (len(self._alarms) + 1, mechanism))
+        return Call(mechanism, operation, _kept(value), None, life)
 
-class _Replayer:
+
+class _Replayer(_Recorder):
     def __init__(self, record: Record, sides: Sides) -> None:
+        super().__init__()
         self.record = record
         self.on, self.now = sides
-        self.calls: list[Call] = []
-        self.lives = _Lives()
         self.difference: str | None = None
         self.unaligned = False
 
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:  # noqa: ARG002
         if self.difference is None:
-            self._compare(
-                Call(mechanism, operation, _kept(value), None, self.lives.number(mechanism))
-            )
+            self._compare(self._called(mechanism, operation, value))
         if self.difference is not None:
             raise _Ended
         return _kept(self.record.calls[len(self.calls) - 1].output)
@@ -208,28 +182,19 @@ class _Replayer:
     def _compare(self, call: Call) -> None:
         number = len(self.calls) + 1
         if number > len(self.record.calls):
-            raised = (
-                f" and raises {self.record.result}"
-                if isinstance(self.record.result, Raised)
-                else ""
-            )
-            past = f"{self.on} makes {_calls(len(self.record.calls))}{raised}"
+            past = f"{self.on} makes {_calls(len(self.record.calls))}"
+            if isinstance(self.record.result, Raised):
+                past += f" and raises {self.record.result}"
             self.difference = f"call {number}: on {self.now} it is {call}, but {past}"
             return
         known = self.record.calls[number - 1]
         if (call.operation, call.subject) != (known.operation, known.subject):
             self.difference = f"call {number}: on {self.on} it is {known}, on {self.now} {call}{_why(known, call)}"
         elif call.form != known.form:
-            what = (
-                "the number of keys"
-                if call.operation == "select"
-                else "the size of what is released"
-            )
-            why = f"{what} depends on the data"
-            self.difference = (
-                f"call {number}: on {self.on} it is {known}, on {self.now} of {call.form} ({why})"
-            )
             self.unaligned = call.operation == "select"
+            what = "the number of keys" if self.unaligned else "the size of what is released"
+            its = f"on {self.now} of {call.form} ({what} depends on the data)"
+            self.difference = f"call {number}: on {self.on} it is {known}, {its}"
         else:
             self.calls.append(call)
 
@@ -243,10 +208,8 @@ def _why(known: Call, call: Call) -> str:
         parts = ("plan", "SQL", "charge", "epsilon", "delta")
         pairs = zip(parts, known.subject, call.subject, strict=True)
         return f" (the {next(part for part, a, b in pairs if a != b)} depends on the data)"
-    if type(known.mechanism) is not type(call.mechanism) or (known.operation, known.life) != (
-        call.operation,
-        call.life,
-    ):
+    one, other = ((type(each.mechanism), each.operation, each.life) for each in (known, call))
+    if one != other:
         return " (which mechanism is called depends on the data)"
     if isinstance(known.mechanism, AboveThreshold):
         return " (a parameter depends on the data)"
@@ -280,10 +243,8 @@ def replay_on(
     found = replayer.difference
     if found is None:
         found = _endings(known, len(replayer.calls), result, sides)
-    selects = any(call.operation == "select" for call in known.calls)
-    return Outcome(
-        tuple(replayer.calls), found, replayer.unaligned or (found is not None and selects)
-    )
+    selects = found is not None and any(call.operation == "select" for call in known.calls)
+    return Outcome(tuple(replayer.calls), found, replayer.unaligned or selects)
 
 
 def _endings(known: Record, made: int, result: Any, sides: Sides) -> str | None:
@@ -295,10 +256,10 @@ def _endings(known: Record, made: int, result: Any, sides: Sides) -> str | None:
     if isinstance(result, Raised) != isinstance(known.result, Raised):
         why = "whether it fails depends on the data"
         return f"on {on} it {_ending(known.result)}, on {now} it {_ending(result)}, {after} ({why})"
-    if isinstance(result, Raised) and result != known.result:
-        return f"on {on} it raises {known.result}, on {now} {result}, {after} (what an error says depends on the data)"
     if isinstance(result, Raised):
-        return None
+        if result == known.result:
+            return None
+        return f"on {on} it raises {known.result}, on {now} {result}, {after} (what an error says depends on the data)"
     found = difference(known.result, result, sides)
     return None if found is None else f"with the same noise the results differ: {found}"
 

@@ -30,6 +30,8 @@ __all__ = ["Opaque", "difference"]
 _PLAIN = (str, bytes, bytearray, int, Fraction, timedelta, tzinfo, range, slice, type, PurePath, UUID,
           type(None), type(...), Enum)  # fmt: skip
 _CARRIERS = (str, bytes, int, float, list, tuple, dict, set, frozenset, np.ndarray)
+Above = tuple[int, ...]
+"""What holds the compared values: the identities of all that was entered."""
 _DEEPEST = 100
 _MADE_IN_PYTHON = 1 << 9
 """Py_TPFLAGS_HEAPTYPE."""
@@ -59,30 +61,25 @@ def difference(one: Any, other: Any, sides: tuple[str, str] = ("D", "D'")) -> st
         >>> difference((1, float("nan")), (1, float("nan")))
     """
     found = _difference(one, other, "", ())
-    return (
-        None
-        if found is None
-        else f"{found.what} {found.one} on {sides[0]} and {found.other} on {sides[1]}"
-    )
+    if found is None:
+        return None
+    return f"{found.what} {found.one} on {sides[0]} and {found.other} on {sides[1]}"
 
 
-def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
+def _difference(one: Any, other: Any, where: str, above: Above) -> _Found | None:
     place = where or "the result"
     if type(one) is not type(other):
         return _Found(f"{place} is of type", type(one).__name__, type(other).__name__)
     if id(one) in above or len(above) > _DEEPEST:
         raise Opaque(f"a {type(one).__name__} that holds itself")
     above = (*above, id(one))
-    carried, also = _beside(one), _beside(other)
-    if (carried or also) and (
-        found := _mappings(f"what {place} carries", carried, also, f"{where}.", above)
-    ):
-        return found
+    beside = _mappings(f"what {place} carries", _beside(one), _beside(other), f"{where}.", above)
+    if beside is not None:
+        return beside
     match one:
         case float():
-            same = struct.pack("d", one) == struct.pack("d", other) or (
-                one != one and other != other
-            )
+            not_numbers = one != one and other != other
+            same = struct.pack("d", one) == struct.pack("d", other) or not_numbers
         case complex():
             return _listed(place, [one.real, one.imag], [other.real, other.imag], where, above)
         case Decimal() | date() | time():
@@ -109,46 +106,36 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
 
 def _beside(value: Any) -> dict[str, Any]:
     """What an object of a class derived from a plain type carries beside its value."""
-    if (
-        not isinstance(value, _CARRIERS)
-        or isinstance(value, Enum)
-        or not type(value).__flags__ & _MADE_IN_PYTHON
-    ):
+    derived = isinstance(value, _CARRIERS) and type(value).__flags__ & _MADE_IN_PYTHON
+    if not derived or isinstance(value, Enum):
         return {}
     return dict(getattr(value, "__dict__", {}))
 
 
-def _listed(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
+def _listed(place: str, one: Any, other: Any, where: str, above: Above) -> _Found | None:
     if len(one) != len(other):
         return _Found(f"{place} has", f"{len(one)} entries", str(len(other)))
-    pairs = enumerate(zip(one, other, strict=True))
-    return next(
-        (found for i, (a, b) in pairs if (found := _difference(a, b, f"{where}[{i}]", above))), None
-    )
+    for i, (a, b) in enumerate(zip(one, other, strict=True)):
+        if found := _difference(a, b, f"{where}[{i}]", above):
+            return found
+    return None
 
 
-def _mappings(
-    place: str, one: Any, other: Any, where: str, above: tuple[int, ...]
-) -> _Found | None:
+def _mappings(place: str, one: Any, other: Any, where: str, above: Above) -> _Found | None:
     if set(one) != set(other):
         only = next(key for key in (*one, *other) if (key in one) != (key in other))
-        has = f"the key {brief(only)}"
-        return _Found(
-            f"{place} has", *((has, "not") if only in one else ("no key " + brief(only), "one"))
-        )
+        if only in one:
+            return _Found(f"{place} has", f"the key {brief(only)}", "not")
+        return _Found(f"{place} has", f"no key {brief(only)}", "one")
     if list(one) != list(other):
         return _Found(f"{place} has its keys in the order", brief(list(one)), brief(list(other)))
-    return next(
-        (
-            found
-            for k in one
-            if (found := _difference(one[k], other[k], f"{where}[{brief(k)}]", above))
-        ),
-        None,
-    )
+    for key in one:
+        if found := _difference(one[key], other[key], f"{where}[{brief(key)}]", above):
+            return found
+    return None
 
 
-def _arrays(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
+def _arrays(place: str, one: Any, other: Any, where: str, above: Above) -> _Found | None:
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         a, b = (f"{x.dtype} of shape {x.shape}" for x in (one, other))
         return _Found(f"{place} is", a, b)
@@ -167,7 +154,7 @@ def _arrays(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]
     return _Found(f"{index} is", brief(one[first]), brief(other[first]))
 
 
-def _objects(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
+def _objects(one: Any, other: Any, where: str, above: Above) -> _Found | None:
     framed = _frame(one), _frame(other)
     if framed[0] is not None:
         return _difference(*framed, where, above)
@@ -190,15 +177,12 @@ def _objects(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found
 
 def _plain_object(kind: type) -> bool:
     """Whether all that such an object holds is in its dictionary: an ordinary class of ordinary classes."""
-    own = kind.mro()[:-1]
-    plain = all(
-        c.__flags__ & _MADE_IN_PYTHON and "__slots__" not in vars(c) for c in own
-    ) and "__weakref__" in vars(own[-1])
-    stored = all(
-        getattr(kind, name) == getattr(object, name)
-        for name in ("__reduce__", "__reduce_ex__", "__getstate__")
+    own, stored = kind.mro()[:-1], ("__reduce__", "__reduce_ex__", "__getstate__")
+    return (
+        all(c.__flags__ & _MADE_IN_PYTHON and "__slots__" not in vars(c) for c in own)
+        and "__weakref__" in vars(own[-1])
+        and all(getattr(kind, name) == getattr(object, name) for name in stored)
     )
-    return plain and stored
 
 
 def _frame(value: Any) -> Any:

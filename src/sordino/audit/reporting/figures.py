@@ -34,22 +34,12 @@ def picture(report: Report) -> Picture:
         )
     found = needed(report)
     subtitle = f"claims {claim(report)}" + (f"; {found}" if found else "")
-    title = alt.TitleParams(
-        f"{WORD[report.verdict]}: {clean(report.name)}",
-        subtitle=subtitle,
-        anchor="start",
-        fontSize=15,
-        offset=12,
-    )
-    panels = (
-        _panel(alt, figure).properties(title=clean(figure.title)) for figure in report.figures
-    )
-    chart = (
-        alt.vconcat(*panels)
-        .resolve_scale(color="independent", strokeDash="independent")
-        .properties(title=title)
-    )
-    return Picture(_styled(chart).configure_title(fontSize=12, fontWeight="bold", anchor="start"))
+    words = f"{WORD[report.verdict]}: {clean(report.name)}"
+    title = alt.TitleParams(words, subtitle=subtitle, anchor="start", fontSize=15, offset=12)
+    panels = (_panel(alt, f).properties(title=clean(f.title)) for f in report.figures)
+    chart = alt.vconcat(*panels).properties(title=title)
+    chart = _styled(chart.resolve_scale(color="independent", strokeDash="independent"))
+    return Picture(chart.configure_title(fontSize=12, fontWeight="bold", anchor="start"))
 
 
 def drawing(figure: Figure) -> str:
@@ -78,14 +68,9 @@ def _styled(chart: Any) -> Any:
 
 def _panel(alt: Any, figure: Figure) -> Any:
     names = [clean(s.name) for s in figure.series]
+    ticks = {x: clean(figure.place_name(x)) for s in figure.series for x in s.x if figure.ticks}
     rows = [
-        {
-            "series": name,
-            "number": number,
-            "place": x,
-            "x": clean(figure.place_name(x)) if figure.ticks else x,
-            "y": y,
-        }
+        {"series": name, "number": number, "place": x, "x": ticks.get(x, x), "y": y}
         for number, (name, s) in enumerate(zip(names, figure.series, strict=True))
         for x, y in s.drawable()
         if y > 0 or not figure.log_y
@@ -94,38 +79,27 @@ def _panel(alt: Any, figure: Figure) -> Any:
     shown = _COLOURS[:count] if count <= len(_COLOURS) else colours(count)
     columns = 2 if max(map(len, names), default=0) > _LONG else 4
     legend = alt.Legend(orient="top", columns=columns, labelLimit=_WIDTH // columns - 30)
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        scale=alt.Scale(domain=names, range=shown),
-        legend=legend,
+    dashes = [_DASHES[i % len(_DASHES)] for i in range(count)]
+    colour, dash = (
+        channel("series:N", title=None, scale=alt.Scale(domain=names, range=looks), legend=legend)
+        for channel, looks in ((alt.Color, shown), (alt.StrokeDash, dashes))
     )
-    dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
-    dash = alt.StrokeDash(
-        "series:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend
-    )
-    logarithmic = (
-        {"scale": alt.Scale(type="log"), "axis": alt.Axis(format="~e", tickCount=6)}
-        if figure.log_y
-        else {}
-    )
+    logarithmic = {}
+    if figure.log_y:
+        axis = alt.Axis(format="~e", tickCount=6)
+        logarithmic = {"scale": alt.Scale(type="log"), "axis": axis}
     up = alt.Y("y:Q", title=clean(figure.y_label), stack=None, **logarithmic)
     base = alt.Chart(alt.Data(values=rows)).properties(width=_WIDTH, height=_HEIGHT)
     if figure.ticks:
         # by numbers: Vega reads lists of names as expressions
         order = alt.EncodingSortField("place", op="min")
-        along = alt.X(
-            "x:N",
-            title=clean(figure.x_label),
-            sort=order,
-            axis=alt.Axis(labelLimit=140, labelAngle=-25),
-        )
+        axis = alt.Axis(labelLimit=140, labelAngle=-25)
+        along = alt.X("x:N", title=clean(figure.x_label), sort=order, axis=axis)
         if figure.kind == "bars":
             beside = alt.XOffset("number:O")
             return base.mark_bar().encode(x=along, xOffset=beside, y=up, color=colour)
     else:
         along = alt.X("x:Q", title=clean(figure.x_label), scale=alt.Scale(zero=False, nice=False))
     steps = {"interpolate": "step"} if figure.kind == "bars" else {}
-    return base.mark_line(strokeWidth=2, **steps).encode(
-        x=along, y=up, color=colour, strokeDash=dash
-    )
+    line = base.mark_line(strokeWidth=2, **steps)
+    return line.encode(x=along, y=up, color=colour, strokeDash=dash)

@@ -39,11 +39,9 @@ _LOOK = {Verdict.HOLDS: "good", Verdict.VIOLATED: "bad", Verdict.UNDECIDED: "ope
 
 def told_page(told: Report | Dossier) -> str:
     """The page of a report; of a dossier a table of all, then each of them."""
-    return (
-        page(f"Privacy audit: {told.name}", _body(told, 1))
-        if isinstance(told, Report)
-        else _dossier(told)
-    )
+    if isinstance(told, Dossier):
+        return _dossier(told)
+    return page(f"Privacy audit: {told.name}", _body(told, 1))
 
 
 def _dossier(dossier: Dossier) -> str:
@@ -72,39 +70,25 @@ def _body(report: Report, level: int) -> str:
         f"<div>{heading('What it does not say', sub)}{bullets(unsaid)}</div></div>"
     )
     pictures = "".join(map(_figure, report.figures))
-    made = " · ".join(
-        filter(None, (f"Sordino {report.version}" if report.version else "Sordino", report.created))
+    evidence = f'<div class="figures">{pictures}</div>' if pictures else ""
+    witness = f'<div class="witness">{paragraphs(report.witness)}</div>' if report.witness else ""
+    done = f"<p>{safe(method(report))}</p>{fact_table(report.facts)}"
+    made = " · ".join(filter(None, (f"Sordino {report.version}".strip(), report.created)))
+    verdict = report.verdict
+    parts = (
+        f'<p class="kind">Privacy audit · {safe(report.method)}</p><{top}>{safe(report.name)}</{top}>',
+        _banner(_LOOK[verdict], _SIGN[verdict], WORD[verdict], f"{headline(report)}."),
+        paragraphs(report.summary),
+        meaning,
+        section("Claim and finding", fact_table(_claim(report)), sub),
+        section(event_name(report), witness, sub),
+        section("Evidence", evidence, sub),
+        *map(_grid, report.grids),
+        section("How it was done", done, sub),
+        section("Notes", bullets(report.notes), sub),
+        f"<footer>{safe(made)}</footer>",
     )
-    return "".join(
-        (
-            f'<p class="kind">Privacy audit · {safe(report.method)}</p><{top}>{safe(report.name)}</{top}>',
-            _banner(
-                _LOOK[report.verdict],
-                _SIGN[report.verdict],
-                WORD[report.verdict],
-                f"{headline(report)}.",
-            ),
-            paragraphs(report.summary),
-            meaning,
-            section("Claim and finding", fact_table(_claim(report)), sub),
-            section(
-                event_name(report),
-                f'<div class="witness">{paragraphs(report.witness)}</div>'
-                if report.witness
-                else "",
-                sub,
-            ),
-            section("Evidence", f'<div class="figures">{pictures}</div>' if pictures else "", sub),
-            "".join(map(_grid, report.grids)),
-            section(
-                "How it was done",
-                f"<p>{safe(method(report))}</p>{fact_table(report.facts)}",
-                sub,
-            ),
-            section("Notes", bullets(report.notes), sub),
-            f"<footer>{safe(made)}</footer>",
-        )
-    )
+    return "".join(parts)
 
 
 def _claim(report: Report) -> list[tuple[str, str]]:
@@ -126,14 +110,8 @@ def _banner(look: str, sign: str, word: str, text: str) -> str:
 
 def _overview(dossier: Dossier) -> str:
     known = bool(dossier.expected)
-    headings = [
-        "Audit",
-        *(["The claim is"] if known else []),
-        "Verdict",
-        "Claimed",
-        "At least",
-        "Witness",
-    ]
+    truth = ["The claim is"] if known else []
+    headings = ["Audit", *truth, "Verdict", "Claimed", "At least", "Witness"]
     rows = []
     for number, report, want, fine in ordered(dossier):
         least = at_least(report.epsilon_lower, report.epsilon) if needed(report) else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sordino.audit.reporting.report import Dossier, Report, Verdict
+from sordino.audit.reporting.report import Dossier, Report, Verdict, as_wanted
 
 __all__ = [
     "WORD",
@@ -34,7 +34,7 @@ _DIGITS, _MOST_DIGITS = 4, 17
 
 @cache
 def _phrases() -> Any:
-    """By kind of audit: what it does, what each verdict says, and what none says."""
+    """By kind of audit: what it does, what each verdict says, and what it leaves open."""
     return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
@@ -48,8 +48,8 @@ def says(report: Report) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if report.verdict is Verdict.UNDECIDED:
         said = "The audit could not come to a verdict, for the reason given above. This does not count as passed."
         return (said,), ("Nothing is known of the claim, neither for it nor against it.",)
-    phrases = _phrases()[report.method]
-    return tuple(phrases[report.verdict.name.lower()]), tuple(phrases["limits"])
+    phrases = _phrases()[report.method][report.verdict.name.lower()]
+    return tuple(phrases["says"]), tuple(phrases["leaves_open"])
 
 
 def at_least(value: float, above: float = -math.inf) -> str:
@@ -72,7 +72,7 @@ def at_least(value: float, above: float = -math.inf) -> str:
 
 def claim(report: Report) -> str:
     """The claim in numbers."""
-    epsilon = f"epsilon {report.epsilon:.10g}"
+    epsilon = "no epsilon" if math.isinf(report.epsilon) else f"epsilon {report.epsilon:.10g}"
     return f"{epsilon}, delta {report.delta:.10g}" if report.delta else epsilon
 
 
@@ -90,9 +90,8 @@ def needed(report: Report) -> str:
     if report.epsilon_lower > (report.epsilon if violated else 0):
         return f"at least epsilon {at_least(report.epsilon_lower, report.epsilon)} is needed{at}"
     if report.delta_lower > (report.delta if violated else 0):
-        return (
-            f"at least delta {at_least(report.delta_lower, report.delta)} is needed at that epsilon"
-        )
+        least = at_least(report.delta_lower, report.delta)
+        return f"at least delta {least} is needed at that epsilon"
     return ""
 
 
@@ -103,13 +102,10 @@ def event_name(report: Report) -> str:
 
 def headline(report: Report) -> str:
     """The verdict in one sentence that anyone understands, without its word."""
-    shown = needed(report)
-    if report.verdict is Verdict.UNDECIDED:
-        found = str(Verdict.UNDECIDED)
-    elif report.verdict is Verdict.VIOLATED:
-        found = f"{shown} ({certainty(report)})" if shown else str(Verdict.VIOLATED)
-    else:
-        found = str(Verdict.HOLDS) + (f", and {shown} ({certainty(report)})" if shown else "")
+    shown, found = needed(report), str(report.verdict)
+    if shown and report.verdict is not Verdict.UNDECIDED:
+        shown = f"{shown} ({certainty(report)})"
+        found = shown if report.verdict is Verdict.VIOLATED else f"{found}, and {shown}"
     return f"{report.name} claims {claim(report)}; {found}"
 
 
@@ -119,15 +115,9 @@ def ordered(dossier: Dossier) -> list[tuple[int, Report, bool | None, bool]]:
     Those that are not come first.
     """
     wanted: tuple[bool | None, ...] = dossier.expected or (None,) * len(dossier.reports)
-    rows = [
-        (
-            number,
-            report,
-            want,
-            report.verdict is (Verdict.VIOLATED if want is False else Verdict.HOLDS),
-        )
-        for number, (report, want) in enumerate(zip(dossier.reports, wanted, strict=True), 1)
-    ]
+    rows = []
+    for number, (report, want) in enumerate(zip(dossier.reports, wanted, strict=True), 1):
+        rows.append((number, report, want, as_wanted(report, want)))
     return sorted(rows, key=lambda row: row[3])
 
 

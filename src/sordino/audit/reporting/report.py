@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from sordino.privacy.picture import Picture, drawn
 
-__all__ = ["Dossier", "Figure", "Grid", "Report", "Series", "Verdict"]
+__all__ = ["Dossier", "Figure", "Grid", "Report", "Series", "Verdict", "as_wanted"]
 
 
 _LARGEST = 1e100
@@ -42,11 +42,8 @@ class Series:
 
     def drawable(self) -> list[tuple[float, float]]:
         """The points that are numbers of a sane size."""
-        return [
-            (x, y)
-            for x, y in zip(self.x, self.y, strict=True)
-            if abs(x) <= _LARGEST and abs(y) <= _LARGEST
-        ]
+        points = zip(self.x, self.y, strict=True)
+        return [(x, y) for x, y in points if max(abs(x), abs(y)) <= _LARGEST]
 
 
 @dataclass(frozen=True)
@@ -171,12 +168,10 @@ class Dossier(_Told):
     @property
     def passed(self) -> bool:
         """Whether every report is as it should be: as expected where the truth is known, passed elsewhere."""
-        wanted = self.expected or (True,) * len(self.reports)
-        return all(
-            _as_wanted(report, want) for report, want in zip(self.reports, wanted, strict=True)
-        )
+        wanted = self.expected or (None,) * len(self.reports)
+        return all(as_wanted(*each) for each in zip(self.reports, wanted, strict=True))
 
 
-def _as_wanted(report: Report, want: bool) -> bool:
-    """A broken mechanism counts as found only if its claim was refuted, not if the audit failed."""
-    return report.verdict is (Verdict.HOLDS if want else Verdict.VIOLATED)
+def as_wanted(report: Report, want: bool | None) -> bool:
+    """Whether a false claim was refuted, and every other passed: an audit that could not be done is neither."""
+    return report.verdict is (Verdict.VIOLATED if want is False else Verdict.HOLDS)

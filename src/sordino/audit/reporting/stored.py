@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from sordino.audit.reporting.report import Dossier, Report, Verdict
@@ -33,9 +33,8 @@ def dump(told: Report | Dossier) -> str:
 
 def load(kind: type[Told], text: str) -> Told:
     """The report or the dossier of a stored text."""
-    made: Told = read(
-        text, _kind(kind), VERSION, _kind(kind), lambda stored: _built(kind, stored), hint=_WHICH
-    )
+    name = _kind(kind)
+    made: Told = read(text, name, VERSION, name, partial(_built, kind), hint=_WHICH)
     return made
 
 
@@ -59,11 +58,8 @@ def _plain(value: Any) -> Any:
 
 def _plain_number(value: float) -> float | str:
     if math.isnan(value):
-        raise InvalidInput(
-            "a report with NaN in it",
-            "the numbers of a report are not NaN",
-            "Leave that point out.",
-        )
+        rule = "the numbers of a report are not NaN"
+        raise InvalidInput("a report with NaN in it", rule, "Leave that point out.")
     return value if math.isfinite(value) else str(value)
 
 

@@ -9,6 +9,8 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from sordino.answer.text_plot import LINES, Bar, bars, curves
 from sordino.audit.reporting.phrases import (
     WORD,
@@ -53,10 +55,7 @@ def _report(report: Report, width: int) -> list[str]:
         _wrapped(report.summary, width),
         _facts(_evidence(report), width),
         *(_grid(grid, width) for grid in report.grids),
-        *(
-            f"{_wrapped(figure.title, width)}\n{figure_text(figure, width)}"
-            for figure in report.figures
-        ),
+        *(f"{_wrapped(f.title, width)}\n{figure_text(f, width)}" for f in report.figures),
         "\n".join(_wrapped(f"- {note}", width, "  ") for note in report.notes),
         _wrapped(" · ".join(filter(None, (_maker(report.version), clean(report.created)))), width),
     ]
@@ -73,14 +72,8 @@ def _dossier(dossier: Dossier, width: int) -> list[str]:
         least = at_least(report.epsilon_lower, report.epsilon) if needed(report) else ""
         verdict = WORD[report.verdict].lower() if fine else WORD[report.verdict]
         rows.append((report.name, *truth, verdict, asked, least, shown))
-    headings = (
-        "name",
-        *(("", "claim is") if known else ()),
-        "verdict",
-        "claimed",
-        "at least",
-        "witness",
-    )
+    truth = ("", "claim is") if known else ()
+    headings = ("name", *truth, "verdict", "claimed", "at least", "witness")
     return [
         _entry(*_verdict(dossier), width, _INDENT),
         _table(headings, rows, width),
@@ -130,11 +123,9 @@ def _grid(grid: Grid, width: int) -> str:
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Aligned columns, numbers to the right; the widest columns are cut where the lines would be too long."""
     lines = [[clean(" ".join(cell.split())) for cell in row] for row in (headings, *rows)]
-    numeric = [
-        all(_is_number(row[i]) for row in lines[1:]) and len(lines) > 1
-        for i in range(len(headings))
-    ]
-    wide = [max(len(row[i]) for row in lines) for i in range(len(headings))]
+    columns = list(zip(*lines, strict=True))
+    numeric = [len(lines) > 1 and all(map(_is_number, cells[1:])) for cells in columns]
+    wide = [max(map(len, cells)) for cells in columns]
     while sum(wide) + 2 * (len(wide) - 1) > width and max(wide) > _NARROW_CELL:
         wide[wide.index(max(wide))] -= 1
     cut = [[_cut(cell, w) for cell, w in zip(row, wide, strict=True)] for row in lines]
@@ -178,7 +169,10 @@ def _curves(figure: Figure, kept: Sequence[Series], width: int) -> str:
     shown = [_points(s) for s in kept[: 1 + len(LINES)]]
     x = sorted({place for points in shown for place in points})
     outside = 0.0 if figure.kind == "bars" else None
-    heights = [[_height(points, place, outside) for place in x] for points in shown]
+    heights = [
+        np.interp(x, list(own), list(own.values()), left=outside, right=outside).tolist()
+        for own in shown
+    ]
     top = max(map(max, heights))
     positive = [y for ys in heights for y in ys if y > 0]
     if not positive:
@@ -189,12 +183,9 @@ def _curves(figure: Figure, kept: Sequence[Series], width: int) -> str:
         heights = [[math.log10(y) - low if y > 0 else 0.0 for y in ys] for ys in heights]
         scale = f"logarithmic, from 1e{low:+03d} to {top:.3g}"
     marks = [f"{mark} {s.name}" for mark, s in zip(("█", *LINES), kept, strict=False)]
-    left_out = (
-        [f"not drawn: {', '.join(s.name for s in kept[len(shown) :])}"]
-        if len(kept) > len(shown)
-        else []
-    )
-    key = _key(figure, [*marks, *left_out], width, scale)
+    if len(kept) > len(shown):
+        marks.append(f"not drawn: {', '.join(s.name for s in kept[len(shown) :])}")
+    key = _key(figure, marks, width, scale)
     return f"{curves(x, *heights, width=width, height=_HEIGHT)}\n{key}"
 
 
@@ -204,24 +195,8 @@ def _key(figure: Figure, marks: Sequence[str], width: int, scale: str = "") -> s
 
 
 def _points(series: Series) -> dict[float, float]:
-    """The points that can be drawn, the highest where there are several at one place."""
-    found = dict[float, float]()
-    for x, y in series.drawable():
-        found[x] = max(y, found.get(x, y))
-    return found
-
-
-def _height(points: dict[float, float], place: float, outside: float | None) -> float:
-    """The height at a place, on straight lines between the points."""
-    if place in points:
-        return points[place]
-    left = max((x for x in points if x < place), default=None)
-    right = min((x for x in points if x > place), default=None)
-    if left is None or right is None:
-        end = left if left is not None else right
-        return 0.0 if end is None else points[end] if outside is None else outside
-    share = (place - left) / (right - left)
-    return points[left] + share * (points[right] - points[left])
+    """The points that can be drawn, from left to right; the highest where there are several at one place."""
+    return dict(sorted(series.drawable()))
 
 
 def _wrapped(text: str, width: int, indent: str = "", *, first: str = "") -> str:

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from sordino.audit.claim import Request, read_request
-from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
+from sordino.audit.inputs.neighbors import Pair, check, checked_relation
 from sordino.audit.inputs.patterns import patterns
 from sordino.audit.reporting.report import Report
 from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Gauge, Goal, Reading
-from sordino.audit.sampled.features import Whole
 from sordino.audit.sampled.findings import (
     NOT_TRIED,
     Outcome,
@@ -29,10 +28,9 @@ from sordino.audit.sampled.findings import (
     certify,
     undecided,
 )
-from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Trouble
 from sordino.audit.sampled.train import Found, train
-from sordino.audit.sampled.workers import Alone, Team, raised_always, team
+from sordino.audit.sampled.workers import Alone, Team, team
 from sordino.errors import InvalidInput
 
 __all__ = ["MISSING", "black_box"]
@@ -45,8 +43,7 @@ _TRAIN, _CONTEST = 0.2, 0.12
 _MOST_TRAIN = 1_500_000
 _MOST_CELLS = 30_000_000
 _ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
-"""In each round of the search, which part of the pairs stays (1/2, 1/4,
-..., two at least), and the most runs on each.
+"""In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each.
 """
 _PILOT_RUNS, _FEWEST_RUNS = 30_000, 10
 _PILOT, _RUNNING, _SEARCHING, _CHOOSING = 0.05, 0.7, 0.4, 0.15
@@ -91,9 +88,8 @@ def black_box(
     start = time.monotonic()
     checked_relation(neighbors)
     if (d1 is MISSING) != (d2 is MISSING):
-        raise InvalidInput(
-            "one of d1 and d2", "an audit compares two inputs", "Pass both, or neither to search."
-        )
+        hint = "Pass both, or neither to search."
+        raise InvalidInput("one of d1 and d2", "an audit compares two inputs", hint)
     if d1 is MISSING:
         pairs = patterns(neighbors, length, domain)
         relations = tuple(check(pair.d1, pair.d2, neighbors).relation for pair in pairs)
@@ -103,27 +99,22 @@ def black_box(
         if not checked.ok:
             return undecided(request, f"The inputs cannot be compared: {checked.problem}", start)
     crew = team(mechanism, [p.d1 for p in pairs], [p.d2 for p in pairs], workers)
-    audit = _Audit(
-        request, pairs, relations, crew, mechanism, start, progress or (lambda _, __: None)
-    )
+    tell = progress or (lambda _, __: None)
+    audit = _Audit(request, pairs, relations, crew, mechanism, start, tell)
     crew.end = audit.deadline
     try:
         return audit.report()
     except Trouble as trouble:
-        return undecided(request, f"Could not run the mechanism: {trouble}.", start)
+        why = f"Could not run the mechanism: {trouble}."
     except OutOfTime:
-        text = "The mechanism did not come back in time; it hangs, or needs more `seconds`."
-        return undecided(request, text, start)
-    except KeyboardInterrupt:
+        why = "The mechanism did not come back in time; it hangs, or needs more `seconds`."
+    except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if isinstance(error, Exception):
-            raise
-        return undecided(
-            request, f"The mechanism ended with {type(error).__name__}: {error}.", start
-        )
+        why = f"The mechanism ended with {type(error).__name__}: {error}."
     finally:
         audit.crew.close()
+    return undecided(request, why, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +170,8 @@ class _Audit:
         drawn = self._draw(chosen, count, "training", (0.2, 0.4) if trials else (0.0, 0.35))
         problem = self._too_few(drawn) or _no_output(drawn)
         if problem:
-            return undecided(
-                self.request,
-                problem,
-                self.start,
-                self._pair(chosen),
-                self.relations[chosen],
-                trials,
-            )
+            pair, relation = self.pairs[chosen], self.relations[chosen]
+            return undecided(self.request, problem, self.start, pair, relation, trials)
         fresh = int(_CONTEST * rest)
         final = self._affordable((self.request.samples - self.trained) // 2 - fresh)
         found = self._learn(drawn, self._goal(final))
@@ -200,9 +185,7 @@ class _Audit:
         return self._judge(chosen, drawn, found, stages, trials)
 
     def _final(self, chosen: int, found: Found, final: int) -> list[_Stage]:
-        """The final round: all at once, or under a time limit in stages,
-        of which the last that is whole still counts.
-        """
+        """The final round: all at once, or under a time limit in stages, of which the last that is whole counts."""
         stages = list[_Stage]()
         total, before = (found.gauge.nothing(), found.gauge.nothing()), 0
         for part, share in _STAGES if self.request.limited else ((1, 1.0),):
@@ -225,31 +208,20 @@ class _Audit:
         if not rivals.scores:
             return found
         limit = time.monotonic() + _CHOOSING * self._left
-        readings = self.crew.tally(
-            chosen,
-            rivals,
-            (fresh, fresh),
-            limit,
-            lambda f: self.progress(0.4 + f / 10, "choosing the event"),
-        )
+
+        def tell(done: float) -> None:
+            self.progress(0.4 + done / 10, "choosing the event")
+
+        readings = self.crew.tally(chosen, rivals, (fresh, fresh), limit, tell)
         self.trained += sum(reading.runs for reading in readings)
         return settled(found, rivals, readings, goal)
 
     def _goal(self, final: int) -> Goal:
-        return Goal(
-            (final, final),
-            self.request.alpha,
-            float(self.request.claim.delta),
-            self.crew.independent,
-        )
-
-    def _pair(self, i: int) -> tuple[str, str]:
-        return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
+        delta = float(self.request.claim.delta)
+        return Goal((final, final), self.request.alpha, delta, self.crew.independent)
 
     def _planned(self) -> int:
-        """Runs on each input: as many as were asked for,
-        or as can be expected to be done in time at the speed measured.
-        """
+        """Runs on each input: as many as were asked for, or as can be expected in time at the speed measured."""
         asked = self.request.samples // 2
         if not self.request.limited:
             return asked
@@ -279,9 +251,8 @@ class _Audit:
     def _trainable(self, pair: int, runs: int) -> int:
         """So many runs for training, or what can be looked at in a third of the time that is left."""
         cells = max((len(drawn.table.columns) for drawn in self.kept.get(pair, ())), default=1)
-        return min(
-            runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS))
-        )
+        fast = int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS))
+        return min(runs, _MOST_TRAIN, fast)
 
     def _learn(self, drawn: tuple[Drawn, Drawn], goal: Goal) -> Found:
         """What all training runs teach, or as many as half of the time that is left is enough for.
@@ -296,46 +267,36 @@ class _Audit:
         few, begin = max(_FEW_LEARNED // 2, runs // 8), time.monotonic()
         found = train(first.take(slice(0, few)), second.take(slice(0, few)), goal)
         most = int(self._left / 2 * few / (time.monotonic() - begin))
-        return (
-            found
-            if most < 2 * few
-            else train(first.take(slice(0, most)), second.take(slice(0, most)), goal)
-        )
+        if most < 2 * few:
+            return found
+        return train(first.take(slice(0, most)), second.take(slice(0, most)), goal)
 
     def _draw(
-        self,
-        pair: int,
-        count: int,
-        words: str,
-        part: tuple[float, float],
-        limit: float | None = None,
-    ) -> tuple[Drawn, Drawn]:
+        self, pair: int, count: int, words: str, part: tuple[float, float], limit: float | None = None
+    ) -> tuple[Drawn, Drawn]:  # fmt: skip
         """All training runs on a pair: `count` of them, with those that were made before; fewer if time is short."""
         limit = time.monotonic() + 0.4 * self._left if limit is None else limit
         begin = time.monotonic()
         if pair not in self.kept:
             self._keep(pair, self._look(pair, min(max(count, 1), 256), limit))
-            if not self.rate:
-                self.rate = min(d.table.size for d in self.kept[pair]) / max(
-                    time.monotonic() - begin, 1e-6
-                )
+            self.rate = self.rate or _speed(self.kept[pair], begin)
         cells = max(len(drawn.table.columns) for drawn in self.kept[pair])
-        count = max(20, min(count, _MOST_CELLS // max(cells, 1))) - min(
-            drawn.table.size for drawn in self.kept[pair]
-        )
-        if count > 0 and time.monotonic() < limit:
+        missing = max(20, min(count, _MOST_CELLS // max(cells, 1))) - _fewest(self.kept[pair])
+        begin = time.monotonic()
+        if missing > 0 and begin < limit:
             low, high = part
-            begin = time.monotonic()
-            drawn = self.crew.draw(
-                pair, count, limit, lambda f: self.progress(low + f * (high - low), words)
-            )
-            self.rate = min(d.table.size for d in drawn) / max(time.monotonic() - begin, 1e-6)
+
+            def tell(done: float) -> None:
+                self.progress(low + done * (high - low), words)
+
+            drawn = self.crew.draw(pair, missing, limit, tell)
+            self.rate = _speed(drawn, begin)
             self._keep(pair, drawn)
         return self.kept[pair]
 
     def _too_few(self, drawn: tuple[Drawn, Drawn]) -> str:
         """That there is nothing to learn from, if the time was over so soon."""
-        if min(one.table.size for one in drawn) >= _FEWEST_RUNS:
+        if _fewest(drawn) >= _FEWEST_RUNS:
             return ""
         made = f"{self.trained:,} of {self.request.samples:,} runs"
         return f"In {self.request.seconds:g} seconds there was time for {made}, too few to learn from. Allow more `seconds`."
@@ -348,13 +309,12 @@ class _Audit:
     def _look(self, pair: int, count: int, limit: float) -> tuple[Drawn, Drawn]:
         """A few runs; in this process, from now on, if the mechanism works here but not in a worker."""
         drawn = self.crew.draw(pair, count, limit, lambda _: None)
-        if self.crew.workers > 1 and any(raised_always(d) for d in drawn):
+        if self.crew.workers > 1 and any(one.raised_always() for one in drawn):
             alone = Alone(self.mechanism, [p.d1 for p in self.pairs], [p.d2 for p in self.pairs])
             alone.end = self.deadline
             again = alone.draw(pair, 1, limit, lambda _: None)
-            if any(
-                raised_always(a) and not raised_always(b) for a, b in zip(drawn, again, strict=True)
-            ):
+            both = zip(drawn, again, strict=True)
+            if any(there.raised_always() and not here.raised_always() for there, here in both):
                 self.crew.close()
                 self.crew, drawn = alone, again
         return drawn
@@ -372,27 +332,23 @@ class _Audit:
                 if trials and time.monotonic() > end:
                     break
                 done = 0.2 * (i + j / len(left)) / len(_ROUNDS)
-                before = min((d.table.size for d in self.kept.get(pair, ())), default=0)
-                trials[pair] = self._try(
-                    pair, before + each, side, done, (end - time.monotonic()) / (len(left) - j)
-                )
-        for i in set(range(len(self.pairs))) - set(trials):
-            trials[i] = Trial(self.pairs[i].name, self._pair(i), -np.inf, NOT_TRIED)
+                before = _fewest(self.kept[pair]) if pair in self.kept else 0
+                seconds = (end - time.monotonic()) / (len(left) - j)
+                trials[pair] = self._try(pair, before + each, side, done, seconds)
         best = max(trials, key=lambda j: trials[j].predicted)
         self.kept = {best: self.kept[best]}
-        return tuple(trials[i] for i in range(len(self.pairs))), best
+        pairs = enumerate(self.pairs)
+        return tuple(trials.get(i, Trial(p, -np.inf, NOT_TRIED)) for i, p in pairs), best
 
     def _try(self, i: int, runs: int, side: int, done: float, seconds: float) -> Trial:
-        name = self.pairs[i].name
+        pair = self.pairs[i]
         limit = time.monotonic() + max(0.02, 0.7 * seconds)
-        drawn = self._draw(i, runs, f"trying {name!r}", (done, done), limit)
-        problem = (
-            NOT_TRIED if min(one.table.size for one in drawn) < _FEWEST_RUNS else _no_output(drawn)
-        )
+        drawn = self._draw(i, runs, f"trying {pair.name!r}", (done, done), limit)
+        problem = NOT_TRIED if _fewest(drawn) < _FEWEST_RUNS else _no_output(drawn)
         if problem:
-            return Trial(name, self._pair(i), -np.inf, problem)
+            return Trial(pair, -np.inf, problem)
         found = train(drawn[0].table, drawn[1].table, self._goal(side // 2), thorough=False)
-        return Trial(name, self._pair(i), found.event.predicted, "")
+        return Trial(pair, found.event.predicted, "")
 
     def _judge(
         self, chosen: int, drawn: tuple[Drawn, Drawn], found: Found, stages: list[_Stage], trials: tuple[Trial, ...]
@@ -400,32 +356,27 @@ class _Audit:
         claim, alpha = self.request.claim, self.request.alpha
         counted = [one for stage in stages for one in stage.counted(found.gauge)]
         each = [
-            (certify(gauge, s.readings, s.runs, claim, s.share * alpha), s.missing == 0, s, gauge)
+            (certify(gauge, s.readings, s.runs, claim, s.share * alpha), s, gauge)
             for gauge, s in counted
         ]
-        certified, _, stage, gauge = max(
-            each, key=lambda one: (one[0].epsilon, one[1], one[2].share, one[2].runs)
+        certified, stage, gauge = max(
+            each, key=lambda one: (one[0].epsilon, one[1].missing == 0, one[1].share, one[1].runs)
         )
         outcome = Outcome(
-            replace(found, event=gauge.event, gauge=gauge), stage.readings, stage.runs, stage.share * alpha, certified,
-            self.trained, self.crew.workers, self.pairs[chosen].name, self._pair(chosen), self.relations[chosen], trials,
-            drawn, all(len(_wholes(d.table)) == 1 for d in drawn),
+            self.request, replace(found, event=gauge.event, gauge=gauge), stage.readings, stage.runs, stage.share * alpha,
+            certified, self.trained, self.crew.workers, self.pairs[chosen], self.relations[chosen], trials, drawn,
         )  # fmt: skip
-        return certified_report(self.request, outcome, self.start)
+        return certified_report(outcome, self.start)
 
 
 def _no_output(drawn: tuple[Drawn, Drawn]) -> str:
     """Why runs like these show nothing of privacy, if so."""
-    raised = [raised_always(d) for d in drawn]
-    if raised[0] and raised[1]:
-        differ = (
-            ""
-            if raised[0].text == raised[1].text
-            else f"; on the second input {raised[1].kind}: {raised[1].text}"
-        )
-        return f"The mechanism raises on both inputs in every run: {raised[0].kind}: {raised[0].text}{differ}."
-    wholes = [_wholes(d.table) for d in drawn]
-    if all(len(w) == 1 for w in wholes) and wholes[0] == wholes[1]:
+    first, second = (one.raised_always() for one in drawn)
+    if first and second:
+        differ = "" if first.text == second.text else f"; on the second input {second}"
+        return f"The mechanism raises on both inputs in every run: {first}{differ}."
+    here, there = (one.outputs() for one in drawn)
+    if len(here) == 1 and here == there:
         return (
             "The mechanism always gives the same output, on both inputs. "
             "Without randomness it is private only if it is constant, which runs on two inputs cannot show."
@@ -433,8 +384,10 @@ def _no_output(drawn: tuple[Drawn, Drawn]) -> str:
     return ""
 
 
-def _wholes(table: Table) -> set[int]:
-    """The different outputs of the first runs."""
-    few = table.take(slice(0, 20_000))
-    atoms = Whole(tuple(few.columns)).column(few).atoms
-    return set() if atoms is None else set(np.unique(atoms).tolist())
+def _fewest(drawn: tuple[Drawn, Drawn]) -> int:
+    return min(one.table.size for one in drawn)
+
+
+def _speed(drawn: tuple[Drawn, Drawn], begin: float) -> float:
+    """Runs a second on each input."""
+    return _fewest(drawn) / max(time.monotonic() - begin, 1e-6)

@@ -97,12 +97,8 @@ def epsilon_lower(least: float, most: float, delta: Fraction) -> float:
 
 def delta_lower(least: float, most: float, epsilon: Fraction) -> float:
     """The delta that is needed at least at this epsilon; rounded down."""
-    return max(
-        0.0,
-        lower(
-            certified(lambda: ball(Fraction(least)) - ball(epsilon).exp() * ball(Fraction(most)))
-        ),
-    )
+    p, q = Fraction(least), Fraction(most)
+    return max(0.0, lower(certified(lambda: ball(p) - ball(epsilon).exp() * ball(q))))
 
 
 _ODDS, _LEVEL = 0.94, 0.05
@@ -123,21 +119,13 @@ def ratio_lower(
 
 
 def uniform_error(runs: int, alpha: float) -> float:
-    """How far all frequencies {score > t} can stray to one side of their probabilities at once,
-    except with chance alpha.
-    """
+    """How far all frequencies {score > t} stray to one side of their probabilities, except with chance alpha."""
     return min(1.0, math.sqrt(math.log(1 / alpha) / (2 * max(runs, 1))) * (1 + 1e-12))
 
 
 def predicted(
-    hits: Any,
-    misses: Any,
-    seen: tuple[int, int],
-    final: tuple[int, int],
-    alpha: float,
-    delta: float,
-    care: float = 1.0,
-) -> Floats:
+    hits: Any, misses: Any, seen: tuple[int, int], final: tuple[int, int], alpha: float, delta: float, care: float = 1.0
+) -> Floats:  # fmt: skip
     """The bound on epsilon to expect of events with this many hits and false hits among `seen` runs of each input.
 
     It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round.
@@ -145,18 +133,19 @@ def predicted(
     deviations the difference of the frequencies is large. So an event that never happens promises least.
     """
     z = float(-ndtri(alpha / 2))
-    p = _wilson(np.asarray(hits, float), seen[0], -care)
-    q = _wilson(np.asarray(misses, float), seen[1], care)
+    p, q = _believed(hits, misses, seen, care)
     p_end = _wilson(p * final[0], final[0], -z)
     q_end = _wilson(q * final[1], final[1], z)
-    gap = p_end - delta - q_end
+    nothing = -1 / (1 + _evidence(hits, misses, seen, delta))
     with np.errstate(divide="ignore", invalid="ignore"):
-        result: Floats = np.where(
-            gap > 0,
-            np.log((p_end - delta) / q_end),
-            -1 / (1 + _evidence(hits, misses, seen, delta)),
-        )
-    return result
+        gained = np.log((p_end - delta) / q_end)
+    return np.asarray(np.where(p_end - delta - q_end > 0, gained, nothing))
+
+
+def _believed(hits: Any, misses: Any, seen: tuple[int, int], care: float) -> tuple[Floats, Floats]:
+    """The two probabilities, each `care` standard deviations worse than seen."""
+    p = _wilson(np.asarray(hits, float), seen[0], -care)
+    return p, _wilson(np.asarray(misses, float), seen[1], care)
 
 
 def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Floats:
@@ -164,16 +153,14 @@ def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Fl
     m, n = (max(runs, 1) for runs in seen)
     p, q = np.asarray(hits, float) / m, np.asarray(misses, float) / n
     spread = np.sqrt(p * (1 - p) / m + q * (1 - q) / n + 1 / (m * n))
-    evidence: Floats = np.maximum(p - q - delta, 0.0) / spread
-    return evidence
+    return np.asarray(np.maximum(p - q - delta, 0.0) / spread)
 
 
 def predicted_jointly(
     hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0
 ) -> Floats:
     """The same for `ratio_lower` with this many final pairs."""
-    p = _wilson(np.asarray(hits, float), seen[0], -care)
-    q = _wilson(np.asarray(misses, float), seen[1], care)
+    p, q = _believed(hits, misses, seen, care)
     here, there = final * p * (1 - q), final * q * (1 - p)
     pairs = np.maximum(here + there, 1e-9)
     share = _wilson(here, pairs, float(ndtri(_ODDS * alpha)))
@@ -181,8 +168,7 @@ def predicted_jointly(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = share / np.maximum(1 - share, 1e-300) * (1 - most) + most
         value = np.log(np.maximum(ratio, 1e-300))
-    result: Floats = np.maximum(value, -50.0)
-    return result
+    return np.asarray(np.maximum(value, -50.0))
 
 
 def _wilson(hits: Floats, runs: Any, z: float) -> Floats:
@@ -190,5 +176,4 @@ def _wilson(hits: Floats, runs: Any, z: float) -> Floats:
     square = z * z
     centre = hits + square / 2
     width = z * np.sqrt(np.maximum(hits * (1 - hits / runs), 0) + square / 4)
-    end: Floats = np.clip((centre + width) / (runs + square), 0.0, 1.0)
-    return end
+    return np.asarray(np.clip((centre + width) / (runs + square), 0.0, 1.0))

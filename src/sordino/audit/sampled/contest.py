@@ -25,9 +25,7 @@ __all__ = ["Contest", "contest", "settled"]
 
 _SCORES, _SIMPLE = 8, 2
 _THRESHOLDS, _TAIL, _RAREST = 128, 32, 8
-"""Of a score with many levels: thresholds at this many quantiles,
-this many more in each tail, the last above 8 runs.
-"""
+"""Of a score with many levels: thresholds at this many quantiles, and more in each tail, the last above 8 runs."""
 _SPREAD = 2.0
 _CARE, _GREAT_CARE = 1.0, 3.0
 """How many standard errors are taken off what was seen: of the event that is chosen, and of one that is beside it."""
@@ -64,9 +62,8 @@ def contest(found: Found) -> Contest:
     scores, edges, known, simple = list[Score](), list[Floats](), set[bytes](), 0
     for event in found.tried:
         plain = event.score.complexity == 0
-        if any(event.score is score for score in scores) or (
-            len(scores) >= _SCORES and not (plain and simple < _SIMPLE)
-        ):
+        full = len(scores) >= _SCORES and not (plain and simple < _SIMPLE)
+        if full or any(event.score is score for score in scores):
             continue
         values = [event.score.of(binned) for binned in held]
         cuts = _thresholds(np.sort(np.concatenate(values)))
@@ -86,16 +83,12 @@ def settled(found: Found, rivals: Contest, fresh: tuple[Reading, Reading], goal:
 
     Beside it stands the one that promises most with great care, if that is another.
     """
-    readings = [
-        rivals.read(table) + reading for table, reading in zip(found.held, fresh, strict=True)
-    ]
+    both = zip(found.held, fresh, strict=True)
+    readings = [rivals.read(table) + reading for table, reading in both]
     runs = readings[0].runs, readings[1].runs
     if not rivals.scores or not all(runs):
         return found
-    above, held = (
-        [rivals.above(reading) for reading in readings],
-        [Binned(table) for table in found.held],
-    )
+    above, held = list(map(rivals.above, readings)), list(map(Binned, found.held))
     tried = sorted(_events(rivals, above, runs, goal), key=lambda e: -e.predicted)
     careful = sorted(_events(rivals, above, runs, goal, _GREAT_CARE), key=lambda e: -e.predicted)
     chosen, other = (
@@ -108,21 +101,15 @@ def settled(found: Found, rivals: Contest, fresh: tuple[Reading, Reading], goal:
 
 
 def _events(
-    rivals: Contest,
-    above: Sequence[Sequence[Floats]],
-    runs: tuple[int, int],
-    goal: Goal,
-    care: float = _CARE,
-) -> list[Event]:
+    rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int, int], goal: Goal, care: float = _CARE
+) -> list[Event]:  # fmt: skip
     """The best event of each score, above or below a threshold, for either input."""
     views = list[tuple[int, int, bool, _Rates]]()
     for i, (first, second) in enumerate(zip(*above, strict=True)):
         for sign in (1, -1):
             a, b = (first, second) if sign > 0 else (runs[0] - first, runs[1] - second)
-            views += [
-                (i, sign, False, _Rates(a, b, runs, goal.delta)),
-                (i, sign, True, _Rates(b, a, runs[::-1], goal.delta)),
-            ]
+            views.append((i, sign, False, _Rates(a, b, runs, goal.delta)))
+            views.append((i, sign, True, _Rates(b, a, runs[::-1], goal.delta)))
     spread = _SPREAD * max((rates.surest() for *_, rates in views))[1]
     bounds = [rates.promised(goal, spread, care) for *_, rates in views]
     # with so few runs all are doubted, and the likeliest to tell is best
@@ -134,9 +121,8 @@ def _events(
     best = dict[int, Event]()
     for (i, sign, swapped, _), bound in zip(views, bounds, strict=True):
         at = int(bound.argmax())
-        event = Event(
-            rivals.scores[i], sign, sign * float(rivals.edges[i][at]), swapped, float(bound[at])
-        )
+        threshold = sign * float(rivals.edges[i][at])
+        event = Event(rivals.scores[i], sign, threshold, swapped, float(bound[at]))
         best[i] = max(best.get(i, event), event, key=lambda e: e.predicted)
     return list(best.values())
 
@@ -197,9 +183,8 @@ def _ordered(score: Score, held: Sequence[Binned]) -> Score:
     if not isinstance(score, TableScore):
         return score
     first, second = (np.bincount(binned[score.bins], minlength=score.bins.count) for binned in held)
-    return TableScore(
-        score.bins, log_ratios(first, second, (held[0].table.size, held[1].table.size), _PRIOR)
-    )
+    sizes = held[0].table.size, held[1].table.size
+    return TableScore(score.bins, log_ratios(first, second, sizes, _PRIOR))
 
 
 def _between(edges: Floats, values: Floats) -> Any:
@@ -212,14 +197,10 @@ def _thresholds(ordered: Floats) -> Floats:
     low = values[:-1]
     if len(values) > _THRESHOLDS:
         last = len(ordered) - 1
-        tail = (
-            np.geomspace(_RAREST, max(_RAREST, last / _THRESHOLDS), _TAIL).astype(int).clip(0, last)
-        )
-        places = np.concatenate(
-            [np.linspace(0, last, _THRESHOLDS + 1).astype(int), tail, last - tail]
-        )
-        low = np.unique(ordered[places])
+        far = np.geomspace(_RAREST, max(_RAREST, last / _THRESHOLDS), _TAIL)
+        tail = far.astype(int).clip(0, last)
+        even = np.linspace(0, last, _THRESHOLDS + 1).astype(int)
+        low = np.unique(ordered[np.concatenate([even, tail, last - tail])])
         low = low[low < values[-1]]
     high = values[np.searchsorted(values, low, side="right")] if len(low) else low
-    middles: Floats = low + (high - low) / 2
-    return middles
+    return np.asarray(low + (high - low) / 2)

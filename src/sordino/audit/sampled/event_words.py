@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import numpy as np
@@ -28,6 +27,7 @@ _MOST = 3
 _TINY = 1e-290
 _LAST_PLACE = -1074
 """Where the last digit of the smallest float stands."""
+_ODD = {0: "an odd number", 1: "twice an odd number"}
 
 
 def number(value: float) -> str:
@@ -42,9 +42,8 @@ def say(event: Event, held: tuple[Table, Table]) -> str:
         return _table(score.bins, event.sign * score.weights > event.threshold, held)
     parts = f" (mostly {_listed([feature.words for feature in event.score.features()[:_MOST]])})"
     side = "above" if event.sign > 0 else "below"
-    return (
-        f"a learned score of {score.words}{parts}, is {side} {number(event.sign * event.threshold)}"
-    )
+    threshold = number(event.sign * event.threshold)
+    return f"a learned score of {score.words}{parts}, is {side} {threshold}"
 
 
 def _listed(texts: list[str]) -> str:
@@ -70,14 +69,11 @@ def _table(
         return f"{what} is one of {len(atoms)} of {count} kinds, such as {some}"
     if isinstance(bins.feature, Digits) and not len(atoms):
         return _digits(bins.feature, bins, inside[:numbers], held)
-    texts = _intervals(bins, inside[:numbers]) + [
-        f"is {bin_name(bins, int(i) + numbers, held)}" for i in atoms[:_MOST]
-    ]
+    texts = _intervals(bins, inside[:numbers])
+    texts += [f"is {bin_name(bins, int(i) + numbers, held)}" for i in atoms[:_MOST]]
     if len(atoms) > _MOST:
-        texts.append(f"or one of {len(atoms) - _MOST} more")
-    return (
-        f"{what} " + " or ".join(texts) if texts else f"{what} is a value that training did not see"
-    )
+        texts.append(f"one of {len(atoms) - _MOST} more")
+    return f"{what} {' or '.join(texts) or 'is a value that training did not see'}"
 
 
 def _digits(
@@ -92,8 +88,9 @@ def _digits(
         ranges = _ranges(inside)
         if len(ranges) > 2 * _MOST:
             return f"{feature.words} is one of {len(ranges)} kinds"
+        edges = np.floor(bins.edges).astype(int).tolist()
         ends = [
-            (math.floor(_end(bins, start)) + 1 if start else None, _whole_end(bins, end))
+            (edges[start - 1] + 1 if start else None, edges[end - 1] if end <= len(edges) else None)
             for start, end in ranges
         ]
         if feature.what == "last digit":
@@ -108,14 +105,6 @@ def _digits(
     return first + rest
 
 
-def _end(bins: Bins, place: int) -> float:
-    return float(bins.edges[place - 1])
-
-
-def _whole_end(bins: Bins, place: int) -> int | None:
-    return None if place > len(bins.edges) else math.floor(_end(bins, place))
-
-
 def _multiple(low: int | None, high: int | None, least: int) -> str:
     """Numbers whose last binary digit stands at 2^low to 2^high; `least` is the lowest place that was seen.
 
@@ -126,18 +115,13 @@ def _multiple(low: int | None, high: int | None, least: int) -> str:
     if low is None or low <= ZERO:
         return "a number" if high is None else f"0 or no {_multiple_of(high + 1)}"
     low = max(low, least)
-    if low == _LAST_PLACE:
-        return (
-            "a number other than 0"
-            if high is None
-            else f"neither 0 nor {_a(_multiple_of(high + 1))}"
-        )
+    every = low == _LAST_PLACE
     if high is None:
-        return f"{_a(_multiple_of(low))} other than 0"
+        return f"{'a number' if every else _a(_multiple_of(low))} other than 0"
+    if every:
+        return f"neither 0 nor {_a(_multiple_of(high + 1))}"
     if high == low:
-        return {0: "an odd number", 1: "twice an odd number"}.get(
-            low, f"an odd multiple of 2^{low}"
-        )
+        return _ODD.get(low, f"an odd multiple of 2^{low}")
     return f"{_a(_multiple_of(low))} but no {_multiple_of(high + 1)}"
 
 
@@ -184,10 +168,8 @@ def _grain(bins: Bins, index: int) -> str:
 
 def shows_float_digits(event: Event) -> bool:
     """Whether the event looks at the last binary digits of floats."""
-    return any(
-        isinstance(feature, Digits) and feature.what != "exponent"
-        for feature in event.score.features()[:_MOST]
-    )
+    first = event.score.features()[:_MOST]
+    return any(isinstance(feature, Digits) and feature.what != "exponent" for feature in first)
 
 
 def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:
@@ -201,9 +183,8 @@ def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -
 def _ranges(inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
     """Where runs of neighbouring bins start, and the bins behind their ends."""
     jumps = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
-    return list(
-        zip(np.flatnonzero(jumps == 1).tolist(), np.flatnonzero(jumps == -1).tolist(), strict=True)
-    )
+    starts, ends = (np.flatnonzero(jumps == step).tolist() for step in (1, -1))
+    return list(zip(starts, ends, strict=True))
 
 
 def _range(bins: Bins, start: int, end: int) -> str:
@@ -233,11 +214,8 @@ def bin_name(bins: Bins, index: int, held: tuple[Table, Table]) -> str:
         return "anything else"
     if isinstance(bins.feature, Whole | Pattern):
         return _example(bins, index, held)
-    code = int(bins.atoms[index - numbers])
-    for table in held:
-        if code in table.names:
-            return table.names[code]
-    return "no number"
+    names = held[0].names | held[1].names
+    return names.get(int(bins.atoms[index - numbers]), "no number")
 
 
 def _example(bins: Bins, index: int, held: tuple[Table, Table]) -> str:
@@ -246,12 +224,11 @@ def _example(bins: Bins, index: int, held: tuple[Table, Table]) -> str:
         found = np.flatnonzero(bins.of(table) == index)
         if len(found):
             few = table.take(slice(int(found[0]), int(found[0]) + 1))
-            if isinstance(bins.feature, Pattern):
-                codes = symbols(few, bins.feature.names, bins.feature.marks)
-                return show_row(
-                    few, 0, {n for n, c in zip(bins.feature.names, codes, strict=True) if c[0] == 0}
-                )
-            return show_row(few, 0)
+            if not isinstance(bins.feature, Pattern):
+                return show_row(few, 0)
+            names, marks = bins.feature.names, bins.feature.marks
+            codes = zip(names, symbols(few, names, marks), strict=True)
+            return show_row(few, 0, {name for name, code in codes if code[0] == 0})
     return "an output of training"
 
 

@@ -70,8 +70,7 @@ class Event:
 
     def of(self, binned: Binned) -> npt.NDArray[np.bool_]:
         """Where it happens."""
-        happens: npt.NDArray[np.bool_] = self.sign * self.score.of(binned) > self.threshold
-        return happens
+        return np.asarray(self.sign * self.score.of(binned) > self.threshold)
 
 
 @dataclass(frozen=True)
@@ -88,15 +87,10 @@ class Reading:
     """The counts of another event in the same runs."""
 
     def __add__(self, other: Reading) -> Reading:
-        runs, hits, profile = (
-            self.runs + other.runs,
-            self.hits + other.hits,
-            self.profile + other.profile,
-        )
+        runs, hits = self.runs + other.runs, self.hits + other.hits
+        profile, marks = self.profile + other.profile, self.marks + other.marks
         beside = self.beside + other.beside if self.beside and other.beside else None
-        return Reading(
-            runs, hits, profile, self.raised + other.raised, self.marks + other.marks, beside
-        )
+        return Reading(runs, hits, profile, self.raised + other.raised, marks, beside)
 
     def marked(self, runs: int, missing: bool) -> npt.NDArray[np.bool_]:
         """All marks; runs that were not made are as said."""
@@ -133,15 +127,9 @@ class Gauge:
         places = np.searchsorted(self.edges, self.score.of(binned))
         profile = np.bincount(places, minlength=len(self.edges) + 1)
         happens, table = self.event.of(binned), binned.table
+        marks = (happens,) if self.pairs else ()
         beside = None if self.beside is None else self.beside._read(binned)
-        return Reading(
-            table.size,
-            int(happens.sum()),
-            profile,
-            table.raised(),
-            (happens,) if self.pairs else (),
-            beside,
-        )
+        return Reading(table.size, int(happens.sum()), profile, table.raised(), marks, beside)
 
     def nothing(self) -> Reading:
         beside = None if self.beside is None else self.beside.nothing()
@@ -159,18 +147,10 @@ def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal)
     """Count this event, in pairs if that promises more, and the score between its quantiles on both inputs."""
     values = np.sort(np.concatenate([score.of(first), score.of(second)]))
     places = np.linspace(0, len(values) - 1, _PROFILE + 1).astype(int)[:-1]
-    hits, runs = (
-        [float(event.of(b).sum()) for b in (first, second)],
-        [b.table.size for b in (first, second)],
-    )
-    if event.swapped:
-        hits, runs = hits[::-1], runs[::-1]
-    return Gauge(
-        event,
-        score,
-        np.unique(values[places]),
-        goal.prefers_pairs(hits[0], hits[1], (runs[0], runs[1])),
-    )
+    here, there = (second, first) if event.swapped else (first, second)
+    hits, misses = (float(event.of(binned).sum()) for binned in (here, there))
+    pairs = goal.prefers_pairs(hits, misses, (here.table.size, there.table.size))
+    return Gauge(event, score, np.unique(values[places]), pairs)
 
 
 @dataclass(frozen=True)
@@ -189,18 +169,15 @@ def levels_of(score: Score, first: Binned, second: Binned) -> Levels:
     both = np.concatenate([a, b])
     both.sort()
     values = np.unique(both[np.linspace(0, len(both) - 1, _LEVELS).astype(int)])
-    here, there = (
-        np.diff(np.searchsorted(v, values, side="right"), prepend=0).astype(float) for v in (a, b)
-    )
+    up_to = (np.searchsorted(numbers, values, side="right") for numbers in (a, b))
+    here, there = (np.diff(places, prepend=0).astype(float) for places in up_to)
     return Levels(values, here, there, (len(a), len(b)))
 
 
 def table_levels(weights: Floats, first: Floats, second: Floats) -> Levels:
     """The levels of a table of weights, from the counts of its bins."""
     values, inverse = np.unique(weights, return_inverse=True)
-    here, there = (
-        np.bincount(inverse, counts, len(values)).astype(float) for counts in (first, second)
-    )
+    here, there = (np.bincount(inverse, n, len(values)).astype(float) for n in (first, second))
     return Levels(values, here, there, (int(first.sum()), int(second.sum())))
 
 

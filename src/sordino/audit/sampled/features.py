@@ -152,10 +152,14 @@ class Combined:
         a, b = table.column(self.first), table.column(self.second)
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = a.numbers + self.sign * b.numbers
-        if a.atoms is None and b.atoms is None and np.isfinite(numbers).all():
-            return Column(numbers)
-        both = a.is_number() & b.is_number() & np.isfinite(numbers)
-        return Column(np.where(both, numbers, 0.0), np.where(both, 0, _NOT_A_NUMBER))
+        return _numbers_where(a.is_number() & b.is_number() & np.isfinite(numbers), numbers)
+
+
+def _numbers_where(good: npt.NDArray[np.bool_], numbers: Floats) -> Column:
+    """These numbers where they are good, "not a number" elsewhere."""
+    if good.all():
+        return Column(numbers)
+    return Column(np.where(good, numbers, 0.0), np.where(good, 0, _NOT_A_NUMBER))
 
 
 Marks = tuple[tuple[float, ...], ...]
@@ -221,11 +225,8 @@ _SUMMARIES: Mapping[str, Summarize] = MappingProxyType({
         lambda numbers, plain: _low(numbers, plain).max(axis=0) - _high(numbers, plain).min(axis=0),
     "the distance of the two largest numbers": _lead,
 })  # fmt: skip
-_AMONG_SYMBOLS, _OF_ALL, _OF_PLACES = (
-    list(_SUMMARIES)[:6],
-    list(_SUMMARIES)[3:6],
-    list(_SUMMARIES)[6:],
-)
+_NAMES = tuple(_SUMMARIES)
+_AMONG_SYMBOLS, _OF_ALL, _OF_PLACES = _NAMES[:6], _NAMES[3:6], _NAMES[6:]
 
 
 @dataclass(frozen=True)
@@ -250,9 +251,7 @@ class Summary:
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.asarray(_SUMMARIES[self.what](numbers, plain), float)
         good = np.isfinite(found) & (plain.any(axis=0) | (self.what == _AMONG_SYMBOLS[0]))
-        return Column(
-            np.where(good, found, 0.0), None if good.all() else np.where(good, 0, _NOT_A_NUMBER)
-        )
+        return _numbers_where(good, found)
 
 
 @dataclass(frozen=True)
@@ -316,27 +315,22 @@ def propose(table: Table) -> list[Feature]:
 
 def _several(table: Table, names: tuple[str, ...], numeric: tuple[str, ...]) -> list[Feature]:
     marks = tuple(_frequent(table.columns[name]) for name in names)
-    found: list[Feature] = (
-        [Pattern(names, marks)] if any(marks) or len(numeric) < len(names) or _atoms(table) else []
-    )
+    atoms = any(column.atoms is not None for column in table.columns.values())
+    found = list[Feature]()
+    if any(marks) or len(numeric) < len(names) or atoms:
+        found.append(Pattern(names, marks))
     if len(numeric) < 2:
         return found
-    if any(own := tuple(marks[names.index(name)] for name in numeric)) or _atoms(table):
+    own = tuple(marks[names.index(name)] for name in numeric)
+    if any(own) or atoms:
         found += [Summary(numeric, own, what) for what in _AMONG_SYMBOLS]
     found += [Summary(numeric, ((),) * len(numeric), what) for what in (*_OF_ALL, *_OF_PLACES)]
-    found.append(
-        Above(numeric, tuple(float(np.median(table.columns[name].numbers)) for name in numeric))
-    )
+    middles = tuple(float(np.median(table.columns[name].numbers)) for name in numeric)
+    found.append(Above(numeric, middles))
     pairs = list(itertools.combinations(numeric, 2))
     if len(numeric) > _ALL_PAIRS:
-        pairs = [(a, b) for a, b in itertools.pairwise(numeric)] + [
-            (numeric[0], b) for b in numeric[2:]
-        ]
+        pairs = [*itertools.pairwise(numeric), *((numeric[0], b) for b in numeric[2:])]
     return found + [Combined(b, a, sign) for a, b in pairs for sign in (-1, 1)]
-
-
-def _atoms(table: Table) -> bool:
-    return any(column.atoms is not None for column in table.columns.values())
 
 
 def _frequent(column: Column) -> tuple[float, ...]:

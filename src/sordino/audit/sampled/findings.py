@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from sordino.audit.claim import Claim, Request
+from sordino.audit.inputs.neighbors import Pair
+from sordino.audit.inputs.rows import random_order
 from sordino.audit.reporting.report import Figure, Grid, Report, Series, Verdict
 from sordino.audit.sampled.bounds import (
     delta_lower,
@@ -21,14 +22,12 @@ from sordino.audit.sampled.bounds import (
     uniform_error,
 )
 from sordino.audit.sampled.event_words import bin_name, number, say, shows_float_digits, subject
-from sordino.audit.sampled.events import Gauge, Reading
-from sordino.audit.sampled.features import Digits, Feature, Value
+from sordino.audit.sampled.events import Event, Gauge, Reading
+from sordino.audit.sampled.features import Digits, Value
 from sordino.audit.sampled.outputs import Floats
 from sordino.audit.sampled.runs import Drawn
 from sordino.audit.sampled.scores import Binned, TableScore
 from sordino.audit.sampled.train import Found
-from sordino.mechanisms import bits
-from sordino.mechanisms.bits import CHUNK
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import brief
 
@@ -69,36 +68,27 @@ def certify(
         f"has probability at least {rounded_down(least)} on the {inputs[0]} input and "
         f"at most {brief(Fraction(most), up=True)} on the {inputs[1]}"
     )
-    return Certified(
-        epsilon_lower(least, most, claim.delta), delta_lower(least, most, claim.epsilon), words
+    epsilon, delta = (
+        epsilon_lower(least, most, claim.delta),
+        delta_lower(least, most, claim.epsilon),
     )
+    return Certified(epsilon, delta, words)
 
 
 def _in_pairs(
     here: Reading, there: Reading, runs: int, alpha: float, inputs: tuple[str, str]
 ) -> Certified:
-    first, second = _in_random_order(here.marked(runs, False)), there.marked(runs, True)
-    both = int((first & second).sum())
-    missing = runs - sum(map(len, here.marks))
-    ratio = ratio_lower(
-        int(first.sum()) - both, int(second.sum()) - both, int(first.sum()) + missing, runs, alpha
-    )
+    # runs come in any order, a batch may even be sorted: pairs must not depend on it
+    first, second = here.marked(runs, False)[random_order(runs)], there.marked(runs, True)
+    only_here, only_there = int((first & ~second).sum()), int((second & ~first).sum())
+    most = int(first.sum()) + runs - sum(map(len, here.marks))
+    ratio = ratio_lower(only_here, only_there, most, runs, alpha)
     if ratio <= 1:
         return Certified(0.0, 0.0, "is not certainly likelier on either input")
     epsilon = max(0.0, lower(certified(lambda: ball(ratio).log())))
-    words = f"is at least {rounded_down(_float_below(ratio))} times as likely on the {inputs[0]} input as on the {inputs[1]}"
+    times = rounded_down(math.nextafter(float(ratio), 0.0))
+    words = f"is at least {times} times as likely on the {inputs[0]} input as on the {inputs[1]}"
     return Certified(epsilon, 0.0, words)
-
-
-def _in_random_order(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Runs come in any order, a batch may even be sorted; pairs must not depend on it."""
-    source = bits.source()
-    words = [source.words(min(CHUNK, len(marks) - i)).copy() for i in range(0, len(marks), CHUNK)]
-    return marks[np.argsort(np.concatenate(words))]
-
-
-def _float_below(value: Fraction) -> float:
-    return math.nextafter(float(value), 0.0)
 
 
 def rounded_down(value: float) -> str:
@@ -109,7 +99,9 @@ def rounded_down(value: float) -> str:
 _BARS = 24
 _CURVE = 41
 _SHIFT = 0.25
+_TITLE, _INPUTS = "Outputs on the two inputs", ("first input", "second input")
 _NEARLY_ALL = 0.98
+_LOOKED_AT = 6
 
 NOT_TRIED = "Not tried: the time was over."
 
@@ -118,8 +110,7 @@ NOT_TRIED = "Not tried: the time was over."
 class Trial:
     """What a little training showed on one pair."""
 
-    name: str
-    pair: tuple[str, str]
+    pair: Pair
     predicted: float
     problem: str
 
@@ -128,6 +119,7 @@ class Trial:
 class Outcome:
     """All that an audit found."""
 
+    request: Request
     found: Found
     readings: tuple[Reading, Reading]
     planned: int
@@ -136,39 +128,62 @@ class Outcome:
     certified: Certified
     trained: int
     workers: int
-    pair_name: str
-    pair: tuple[str, str]
+    pair: Pair
     relation: str
     trials: tuple[Trial, ...]
     drawn: tuple[Drawn, Drawn]
-    constant: bool
+
+    @property
+    def constant(self) -> bool:
+        """Whether each input has one output only."""
+        return all(len(drawn.outputs()) == 1 for drawn in self.drawn)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether final runs raised far more often than those of training."""
+        before = (drawn.table.raised() / drawn.table.size for drawn in self.drawn)
+        after = (reading.raised / max(reading.runs, 1) for reading in self.readings)
+        return any(b - a > _SHIFT for a, b in zip(before, after, strict=True))
+
+    @property
+    def cut_short(self) -> str:
+        """That the time limit allowed fewer runs than were asked for, in words."""
+        asked, made = self.request.samples, self.trained + sum(r.runs for r in self.readings)
+        if not self.request.limited or made > _NEARLY_ALL * asked:
+            return ""
+        return f"In {number(self.request.seconds)} seconds there was time for {made:,} of {asked:,} runs."
+
+    @property
+    def best_bound(self) -> float:
+        """The bound on epsilon if an event happened in every final run on one input and in none on the other."""
+        runs, share = self.planned, self.request.alpha / 2
+        least, most = least_probability(runs, runs, share), most_probability(0, runs, share)
+        return epsilon_lower(least, most, self.request.claim.delta)
 
 
 def undecided(
-    request: Request, summary: str, start: float, pair: tuple[str, str] | None = None, relation: str = "",
+    request: Request, summary: str, start: float, pair: Pair | None = None, relation: str = "",
     trials: tuple[Trial, ...] = (),
 ) -> Report:  # fmt: skip
     """A report that says why nothing could be said."""
     return Report(
         request.name, "black box", request.claim.shown_epsilon, request.claim.shown_delta, Verdict.UNDECIDED, summary,
-        confidence=request.confidence, pair=pair, relation=relation, facts=(("seconds", _seconds(start)),),
-        grids=_pairs_tried(trials),
+        confidence=request.confidence, pair=None if pair is None else pair.brief, relation=relation,
+        facts=(("seconds", _seconds(start)),), grids=_pairs_tried(trials),
     )  # fmt: skip
 
 
-def certified_report(request: Request, outcome: Outcome, start: float) -> Report:
+def certified_report(outcome: Outcome, start: float) -> Report:
     """The report of an audit that ran to its end."""
-    claim = request.claim
-    violated = outcome.certified.epsilon > claim.epsilon
-    event = outcome.found.event
-    witness = _sentence(say(event, outcome.found.held))
-    verdict, summary = _verdict(request, outcome, violated, witness)
+    request, certified = outcome.request, outcome.certified
+    witness = _sentence(say(outcome.found.event, outcome.found.held))
+    verdict, summary = _verdict(outcome, witness)
     return Report(
-        request.name, "black box", claim.shown_epsilon, claim.shown_delta, verdict, summary,
-        epsilon_lower=outcome.certified.epsilon, delta_lower=outcome.certified.delta, confidence=request.confidence,
-        witness=witness, pair=outcome.pair, relation=outcome.relation, facts=_facts(outcome, start),
-        notes=tuple(_notes(request, outcome, verdict)), grids=(_events_tried(outcome), *_pairs_tried(outcome.trials)),
-        figures=(_distributions(outcome), _profile(request, outcome)),
+        request.name, "black box", request.claim.shown_epsilon, request.claim.shown_delta, verdict, summary,
+        epsilon_lower=certified.epsilon, delta_lower=certified.delta, confidence=request.confidence,
+        witness=witness, pair=outcome.pair.brief, relation=outcome.relation, facts=_facts(outcome, start),
+        notes=tuple(_notes(outcome, verdict)), grids=(_events_tried(outcome), *_pairs_tried(outcome.trials)),
+        figures=(_distributions(outcome), _profile(outcome)),
     )  # fmt: skip
 
 
@@ -176,70 +191,40 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _verdict(
-    request: Request, outcome: Outcome, violated: bool, witness: str
-) -> tuple[Verdict, str]:
-    claimed = f"epsilon {number(request.claim.shown_epsilon)}" + (
-        f" with delta {number(request.claim.shown_delta)}" if request.claim.delta else ""
-    )
-    needed = f"at least epsilon {rounded_down(outcome.certified.epsilon)} is needed"
-    if violated:
-        return Verdict.VIOLATED, (
-            f"The claim of {claimed} is false: {needed}. The event “{witness}” {outcome.certified.event}."
-        )
+def _verdict(outcome: Outcome, witness: str) -> tuple[Verdict, str]:
+    claim, certified, short = outcome.request.claim, outcome.certified, outcome.cut_short
+    claimed = f"epsilon {number(claim.shown_epsilon)}"
+    if claim.delta:
+        claimed += f" with delta {number(claim.shown_delta)}"
+    shown = rounded_down(certified.epsilon)
+    needed = f"at least epsilon {shown} is needed"
+    if certified.epsilon > claim.epsilon:
+        false = f"The claim of {claimed} is false: {needed}."
+        return Verdict.VIOLATED, f"{false} The event “{witness}” {certified.event}."
+    opaque = sorted(outcome.drawn[0].table.opaque | outcome.drawn[1].table.opaque)
     if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
-        return (
-            Verdict.UNDECIDED,
-            "More than half of the final runs failed or were not made in time, so nothing can be said.",
-        )
-    short = _cut_short(request, outcome)
-    if short and _best_bound(outcome.planned, request) <= request.claim.epsilon:
-        return Verdict.UNDECIDED, (
-            f"{short} Whatever they had shown, so few could not have refuted {claimed}. Allow more `seconds`."
-        )
-    if _exhausted(outcome):
-        return Verdict.UNDECIDED, (
+        why = "More than half of the final runs failed or were not made in time, so nothing can be said."
+    elif short and outcome.best_bound <= claim.epsilon:
+        why = f"{short} Whatever they had shown, so few could not have refuted {claimed}. Allow more `seconds`."
+    elif outcome.exhausted:
+        why = (
             "The mechanism raised in many more final runs than in training: it behaves otherwise after many runs. "
             "Make what it uses up, such as a budget, again in each run."
         )
-    if outcome.constant:
-        return Verdict.UNDECIDED, (
+    elif outcome.constant:
+        why = (
             "The mechanism always gives the same output on each input, and not the same on both: it shows no randomness. "
-            f"This many runs refute an epsilon up to {rounded_down(outcome.certified.epsilon)}, not yet {claimed}."
+            f"This many runs refute an epsilon up to {shown}, not yet {claimed}."
         )
-    opaque = sorted(outcome.drawn[0].table.opaque | outcome.drawn[1].table.opaque)
-    if opaque:
-        return Verdict.UNDECIDED, (
-            f"The outputs hold what is not looked into: {', '.join(opaque)}. Return numbers, texts, or sequences of them."
+    elif opaque:
+        what = f"The outputs hold what is not looked into: {', '.join(opaque)}."
+        why = f"{what} Return numbers, texts, or sequences of them."
+    else:
+        return Verdict.HOLDS, (
+            f"No violation of {claimed} was found; {needed}. {short + ' ' if short else ''}"
+            "This is not a proof: other inputs or rarer events may show more."
         )
-    return Verdict.HOLDS, (
-        f"No violation of {claimed} was found; {needed}. {short + ' ' if short else ''}"
-        "This is not a proof: other inputs or rarer events may show more."
-    )
-
-
-def _cut_short(request: Request, outcome: Outcome) -> str:
-    """That the time limit allowed fewer runs than were asked for, in words."""
-    made = outcome.trained + sum(reading.runs for reading in outcome.readings)
-    if not request.limited or made > _NEARLY_ALL * request.samples:
-        return ""
-    return f"In {number(request.seconds)} seconds there was time for {made:,} of {request.samples:,} runs."
-
-
-def _best_bound(runs: int, request: Request) -> float:
-    """The bound on epsilon if an event happened in every final run on one input and in none on the other."""
-    least, most = (
-        least_probability(runs, runs, request.alpha / 2),
-        most_probability(0, runs, request.alpha / 2),
-    )
-    return epsilon_lower(least, most, request.claim.delta)
-
-
-def _exhausted(outcome: Outcome) -> bool:
-    sides = zip(outcome.drawn, outcome.readings, strict=True)
-    return any(
-        r.raised / max(r.runs, 1) - d.table.raised() / d.table.size > _SHIFT for d, r in sides
-    )
+    return Verdict.UNDECIDED, why
 
 
 def _seconds(start: float) -> str:
@@ -251,36 +236,35 @@ def _facts(outcome: Outcome, start: float) -> tuple[tuple[str, str], ...]:
     return (
         ("event on the first input", f"{first.hits:,} of {first.runs:,} final runs"),
         ("event on the second input", f"{second.hits:,} of {second.runs:,} final runs"),
-        ("certain of the event", f"it {outcome.certified.event}"),
+        ("certified of the event", f"it {outcome.certified.event}"),
         ("training runs", f"{outcome.trained:,}"),
         ("final runs", f"{first.runs + second.runs:,}"),
-        ("inputs", outcome.pair_name),
+        ("inputs", outcome.pair.name),
         ("workers", str(outcome.workers)),
         ("seconds", _seconds(start)),
-    )  # fmt: skip
+    )
 
 
-def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
+def _notes(outcome: Outcome, verdict: Verdict) -> list[str]:
     found = []
     if verdict is Verdict.HOLDS:
-        rare = math.log(2 / request.alpha) / max(
-            min(reading.runs for reading in outcome.readings), 1
-        )
+        runs = max(min(reading.runs for reading in outcome.readings), 1)
+        rare = brief(Fraction(math.log(2 / outcome.request.alpha) / runs), up=True)
         found.append(
-            f"Events rarer than about {number(rare)} could not be seen with this many runs, nor inputs that were not tried."
+            f"Events whose probability is below about {rare} could not be seen with this many runs, nor inputs that were "
+            "not tried."
         )
     if verdict is Verdict.VIOLATED and shows_float_digits(outcome.found.event):
         found.append(
             "This may be the floating-point leak (Mironov 2012): the last binary digits of float noise show to which value "
             "it was added. Add noise on a lattice instead, as sordino.Laplace and sordino.Gaussian do."
         )
-    if verdict is Verdict.VIOLATED and (short := _cut_short(request, outcome)):
-        found.append(short)
+    if verdict is Verdict.VIOLATED and outcome.cut_short:
+        found.append(outcome.cut_short)
     untried = sum(trial.problem == NOT_TRIED for trial in outcome.trials)
     if untried:
-        found.append(
-            f"The time was over before {untried} of {len(outcome.trials)} pairs of inputs were tried."
-        )
+        pairs = f"{untried} of {len(outcome.trials)} pairs of inputs"
+        found.append(f"The time was over before {pairs} were tried.")
     missing = [outcome.planned - reading.runs for reading in outcome.readings]
     if any(missing):
         found.append(
@@ -294,7 +278,7 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
             )
         if drawn.changes_input:
             found.append(f"The mechanism changes the {which} input; every run got a fresh copy.")
-    kinds = [{int(code) for code in np.unique(drawn.table.shape)} for drawn in outcome.drawn]
+    kinds = [set(np.unique(drawn.table.shape).tolist()) for drawn in outcome.drawn]
     if any(len(kind) > 1 for kind in kinds):
         found.append(
             f"The outputs have {len(kinds[0] | kinds[1])} different types or sizes, which were compared as outputs."
@@ -303,70 +287,55 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
 
 
 def _events_tried(outcome: Outcome) -> Grid:
-    rows = []
-    seen = set[str]()
+    best: dict[str, Event] = {}
     for event in outcome.found.tried:
-        what = subject(event)
-        if what not in seen and len(seen) < 6:
-            seen.add(what)
-            rows.append(
-                (
-                    _sentence(what),
-                    number(max(0.0, event.predicted)),
-                    _sentence(say(event, outcome.found.held)),
-                )
-            )
+        best.setdefault(subject(event), event)
+    rows = []
+    for what, event in list(best.items())[:_LOOKED_AT]:
+        said = _sentence(say(event, outcome.found.held))
+        rows.append((_sentence(what), number(max(0.0, event.predicted)), said))
     return Grid("What was looked at", ("looked at", "bound expected", "best event"), tuple(rows))
 
 
 def _pairs_tried(trials: tuple[Trial, ...]) -> tuple[Grid, ...]:
     if not trials:
         return ()
-    ordered = sorted(trials, key=lambda trial: -trial.predicted)
-    rows = tuple(
-        (
-            t.name,
-            *t.pair,
-            "" if t.problem else number(max(0.0, t.predicted)),
-            t.problem.split(". ")[0],
-        )
-        for t in ordered
-    )
-    return (Grid("Inputs tried", ("pattern", "first", "second", "bound expected", "remark"), rows),)
+    rows = []
+    for trial in sorted(trials, key=lambda trial: -trial.predicted):
+        bound = "" if trial.problem else number(max(0.0, trial.predicted))
+        rows.append((trial.pair.name, *trial.pair.brief, bound, trial.problem.split(". ")[0]))
+    headings = ("pattern", "first", "second", "bound expected", "remark")
+    return (Grid("Inputs tried", headings, tuple(rows)),)
 
 
 def _distributions(outcome: Outcome) -> Figure:
     """Shares of the held-out training runs, by the feature or the score of the event."""
     event, held = outcome.found.event, outcome.found.held
-    title = "Outputs on the two inputs"
     binned = Binned(held[0]), Binned(held[1])
     if not isinstance(event.score, TableScore):
-        scores = [event.score.of(b) for b in binned]
-        return _histogram(title, "learned score", scores[0], scores[1])
+        return _histogram("learned score", *(event.score.of(b) for b in binned))
     bins = event.score.bins
-    feature: Feature = (
-        Value(bins.feature.name) if isinstance(bins.feature, Digits) else bins.feature
-    )
+    feature, many = bins.feature, len(bins.edges) > _BARS
+    if isinstance(feature, Digits):
+        feature, many = Value(feature.name), True
     columns = [feature.column(table) for table in held]
     numbers = [column.numbers[column.is_number()] for column in columns]
-    if all(len(n) > 0.9 * table.size for n, table in zip(numbers, held, strict=True)) and (
-        len(bins.edges) > _BARS or feature is not bins.feature
-    ):
-        return _histogram(title, feature.words, *numbers)
+    if many and all(len(n) > 0.9 * t.size for n, t in zip(numbers, held, strict=True)):
+        return _histogram(feature.words, *numbers)
     counts = [np.bincount(b[bins], minlength=bins.count) for b in binned]
     shares = [count / max(count.sum(), 1) for count in counts]
     places = np.argsort(-(shares[0] + shares[1]), kind="stable")[:_BARS]
     places = np.sort(places[(shares[0] + shares[1])[places] > 0])
     ticks = tuple(bin_name(bins, int(place), held)[:40] for place in places)
-    x = tuple(float(i) for i in range(len(places)))
+    x = tuple(map(float, range(len(places))))
     series = tuple(
         Series(name, x, tuple(share[places].tolist()))
-        for name, share in zip(("first input", "second input"), shares, strict=True)
+        for name, share in zip(_INPUTS, shares, strict=True)
     )
-    return Figure(title, bins.feature.words, "share of runs", series, kind="bars", ticks=ticks)
+    return Figure(_TITLE, bins.feature.words, "share of runs", series, kind="bars", ticks=ticks)
 
 
-def _histogram(title: str, label: str, first: Floats, second: Floats) -> Figure:
+def _histogram(label: str, first: Floats, second: Floats) -> Figure:
     both = np.concatenate([first, second])
     low, high = np.quantile(both, [0.005, 0.995])
     if not high > low:
@@ -375,14 +344,14 @@ def _histogram(title: str, label: str, first: Floats, second: Floats) -> Figure:
     middles = tuple(((edges[:-1] + edges[1:]) / 2).tolist())
     series = tuple(
         Series(name, middles, tuple((np.histogram(part, edges)[0] / max(len(part), 1)).tolist()))
-        for name, part in (("first input", first), ("second input", second))
+        for name, part in zip(_INPUTS, (first, second), strict=True)
     )
-    return Figure(title, label, "share of runs", series)
+    return Figure(_TITLE, label, "share of runs", series)
 
 
-def _profile(request: Request, outcome: Outcome) -> Figure:
+def _profile(outcome: Outcome) -> Figure:
     """delta as a function of epsilon: what the claim allows, what the final runs show, and what they certify."""
-    claim = request.claim
+    claim = outcome.request.claim
     swapped = outcome.found.event.swapped
     top = max(2 * min(claim.shown_epsilon, 20.0), 1.5 * outcome.certified.epsilon, 0.1)
     grid = np.linspace(0.0, min(top, 40.0), _CURVE)
@@ -402,7 +371,7 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
         Series("the claim allows", x, tuple(map(claim.allows, x))),
         Series("the runs show", x, tuple(np.minimum(shown, 1.0).tolist())),
         Series(
-            f"certain at confidence {number(request.confidence)}",
+            f"certain at confidence {number(outcome.request.confidence)}",
             x,
             tuple(np.minimum(sure, 1.0).tolist()),
         ),

@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Collection, Hashable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ __all__ = ["MISSING", "Column", "Raised", "Table", "code", "concat", "encode", "
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Kind = TypeVar("Kind", bound=Hashable)
 
 _MOST_COLUMNS = 4096
 _DEEPEST = 64
@@ -42,6 +44,9 @@ class Raised:
 
     kind: str
     text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}" if self.text else self.kind
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Outputs by place, one row for each run; `shape` is a code for types and sizes,
-    `names` says what codes stand for.
-    """
+    """Outputs by place, one row for each run; `shape` codes types and sizes, `names` says what codes stand for."""
 
     size: int
     columns: dict[str, Column]
@@ -100,11 +103,8 @@ class Table:
 
 def code(text: str) -> int:
     """A positive 63-bit number that stands for a text."""
-    return (
-        int.from_bytes(blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest())
-        >> 1
-        | 1
-    )
+    digest = blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1 | 1
 
 
 MISSING = code("missing")
@@ -131,10 +131,8 @@ def encode(outputs: Sequence[Any] | npt.NDArray[Any]) -> Table:
     """The table of a batch of outputs, one along the first axis."""
     sheet = _Sheet(len(outputs))
     if isinstance(outputs, np.ndarray):
-        shape = sheet.array(outputs, slice(None), "", 0)
-    else:
-        shape = sheet.fill(list(outputs), slice(None), "", 0)
-    return sheet.table(shape)
+        return sheet.table(sheet.array(outputs, _Place(slice(None))))
+    return sheet.table(sheet.fill(list(outputs), _Place(slice(None))))
 
 
 def concat(tables: Sequence[Table]) -> Table:
@@ -145,11 +143,9 @@ def concat(tables: Sequence[Table]) -> Table:
     columns = {}
     for name in dict.fromkeys(name for table in tables for name in table.columns):
         parts = [table.column(name) for table in tables]
-        columns[name] = Column(
-            np.concatenate([part.numbers for part in parts]),
-            _joined([part.atoms for part in parts], parts),
-            _joined([part.fine for part in parts], parts),
-        )
+        numbers = np.concatenate([part.numbers for part in parts])
+        atoms = _joined([part.atoms for part in parts], parts)
+        columns[name] = Column(numbers, atoms, _joined([part.fine for part in parts], parts))
     size = sum(table.size for table in tables)
     opaque = frozenset[str]().union(*(table.opaque for table in tables))
     return Table(size, columns, np.concatenate([table.shape for table in tables]), names, opaque)
@@ -158,10 +154,27 @@ def concat(tables: Sequence[Table]) -> Table:
 def _joined(arrays: list[Codes | None], parts: list[Column]) -> Codes | None:
     if all(array is None for array in arrays):
         return None
-    zeros = (np.zeros(len(part.numbers), np.int64) for part in parts)
+    pairs = zip(arrays, parts, strict=True)
     return np.concatenate(
-        [blank if array is None else array for array, blank in zip(arrays, zeros, strict=True)]
+        [np.zeros(len(p.numbers), np.int64) if a is None else a for a, p in pairs]
     )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where values go: to these runs of a column, so deep inside the outputs."""
+
+    rows: Any
+    name: str = ""
+    depth: int = 0
+
+    def inside(self, key: object) -> _Place:
+        """The place of a part of the value."""
+        return _Place(self.rows, f"{self.name}[{key!r}]", self.depth + 1)
+
+    def beside(self, what: str) -> _Place:
+        """The place of something else that is told of the value."""
+        return replace(self, name=f"{self.name}.{what}")
 
 
 class _Sheet:
@@ -176,116 +189,116 @@ class _Sheet:
         self.opaque = set[str]()
 
     def table(self, shape: Codes | int) -> Table:
-        columns = {
-            name: Column(numbers, self._atoms(name), self.fine.get(name))
-            for name, numbers in self.numbers.items()
-        }
+        columns = {}
+        for name, numbers in self.numbers.items():
+            atoms = self.atoms[name] if self.atoms[name].any() else None
+            columns[name] = Column(numbers, atoms, self.fine.get(name))
         shapes = np.broadcast_to(np.asarray(shape, np.int64), self.size)
         return Table(self.size, columns, shapes, self.names, frozenset(self.opaque))
 
-    def _atoms(self, name: str) -> Codes | None:
-        atoms = self.atoms[name]
-        return atoms if atoms.any() else None
-
-    def _put(self, where: Any, name: str, numbers: Any, atoms: Any) -> None:
-        if name not in self.numbers:
+    def _put(self, at: _Place, numbers: Any, atoms: Any = 0) -> None:
+        if at.name not in self.numbers:
             if len(self.numbers) >= _MOST_COLUMNS:
                 self.opaque.add(f"places beyond the first {_MOST_COLUMNS}")
                 return
-            self.numbers[name] = np.zeros(self.size)
-            self.atoms[name] = np.full(self.size, MISSING)
-        self.numbers[name][where] = numbers
-        self.atoms[name][where] = atoms
+            self.numbers[at.name] = np.zeros(self.size)
+            self.atoms[at.name] = np.full(self.size, MISSING)
+        self.numbers[at.name][at.rows] = numbers
+        self.atoms[at.name][at.rows] = atoms
+
+    def _put_fine(self, at: _Place, values: Any) -> None:
+        if at.name in self.numbers:
+            self.fine.setdefault(at.name, np.zeros(self.size, np.int64))[at.rows] = values
+
+    def _some(self, at: _Place, own: list[int]) -> _Place:
+        """The place of some of the values there."""
+        return replace(at, rows=np.arange(self.size)[at.rows][own])
 
     def _kind(self, text: str) -> int:
         kind = code(text)
         self.names.setdefault(kind, text)
         return kind
 
-    def array(self, values: npt.NDArray[Any], where: Any, name: str, depth: int) -> Codes | int:
+    def array(self, values: npt.NDArray[Any], at: _Place) -> Codes | int:
         """Fill in an array, rows along its first axis; the code of its shape."""
         if values.dtype.kind in "OUSV" or np.ma.isMaskedArray(values):
-            return self.fill(values.tolist(), where, name, depth)
+            return self.fill(values.tolist(), at)
         if values.dtype.kind in "mM":
-            values = values.astype(
-                "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
-            ).view(np.int64)
+            times = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
+            values = values.astype(times).view(np.int64)
         if values.ndim == 1:
-            if values.dtype.kind == "c":
-                self._floats(values.real, where, f"{name}.real")
-                self._floats(values.imag, where, f"{name}.imag")
-            else:
-                self._numbers(values, where, name)
+            self._numbers(values, at)
             return self._kind(values.dtype.name)
         flat = values.reshape(len(values), -1)
         inner: Codes | int = self._kind("nothing")
         for i in range(min(flat.shape[1], _MOST_COLUMNS + 1)):
-            inner = self.array(flat[:, i], where, f"{name}[{i}]", depth + 1)
+            inner = self.array(flat[:, i], at.inside(i))
         sizes = " x ".join(str(n) for n in values.shape[1:])
         return self._kind(f"{sizes} of {self.names[int(inner)]}")
 
-    def _numbers(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
-        if values.dtype.kind not in "iu":
-            return self._floats(values, where, name)
-        large = values.size and max(abs(int(values.max())), abs(int(values.min()))) > _EXACT
-        self._put(where, name, values, 0)
-        if large:
-            self._fine(where, name, values & values.dtype.type(_LOW))
-        return None
+    def _numbers(self, values: npt.NDArray[Any], at: _Place) -> None:
+        if values.dtype.kind == "c":
+            self._floats(values.real, at.beside("real"))
+            self._floats(values.imag, at.beside("imag"))
+        elif values.dtype.kind not in "iu":
+            self._floats(values, at)
+        else:
+            self._put(at, values)
+            if values.size and max(abs(int(values.max())), abs(int(values.min()))) > _EXACT:
+                self._put_fine(at, values & values.dtype.type(_LOW))
 
-    def _floats(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
+    def _floats(self, values: npt.NDArray[Any], at: _Place) -> None:
         numbers = values.astype(np.float64)
-        if np.isfinite(numbers).all():
-            return self._put(where, name, numbers, 0)
-        atoms = np.select(
-            [np.isnan(numbers), numbers == np.inf, numbers == -np.inf],
-            [_NAN, _INF, _MINUS_INF],
-            default=0,
-        )
-        return self._put(where, name, np.where(atoms == 0, numbers, 0.0), atoms)
+        atoms: Any = 0
+        if not np.isfinite(numbers).all():
+            odd = [np.isnan(numbers), numbers == np.inf, numbers == -np.inf]
+            atoms = np.select(odd, [_NAN, _INF, _MINUS_INF], default=0)
+            numbers = np.where(atoms == 0, numbers, 0.0)
+        self._put(at, numbers, atoms)
 
-    def _fine(self, where: Any, name: str, values: Any) -> None:
-        if name in self.numbers:
-            self.fine.setdefault(name, np.zeros(self.size, np.int64))[where] = values
-
-    def fill(self, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+    def fill(self, values: list[Any], at: _Place) -> Codes | int:
         """Fill in values of any kinds; codes of their shapes."""
         if np.ma.MaskedArray in set(map(type, values)):
             values = [value.tolist() if np.ma.isMaskedArray(value) else value for value in values]
         classes = {t: _class(t) for t in set(map(type, values))}
-        types = set(classes.values())
-        if len(types) == 1:
-            return self._one_class(types.pop(), values, where, name, depth)
+        kinds = sorted(set(classes.values()))
+        return self._each(kinds, lambda value: classes[type(value)], self._one_class, values, at)
+
+    def _each(
+        self, kinds: Sequence[Kind], kind_of: Callable[[Any], Kind],
+        fill: Callable[[Kind, list[Any], _Place], Codes | int], values: list[Any], at: _Place,
+    ) -> Codes | int:  # fmt: skip
+        """Fill in the values of one kind after another; codes of their shapes."""
+        if len(kinds) == 1:
+            return fill(kinds[0], values, at)
+        places: dict[Kind, list[int]] = {kind: [] for kind in kinds}
+        for i, value in enumerate(values):
+            places[kind_of(value)].append(i)
         shapes = np.zeros(len(values), np.int64)
-        rows = np.arange(self.size)[where]
-        found = np.array([classes[type(value)] for value in values])
-        for kind in sorted(types):
-            own = np.flatnonzero(found == kind)
-            shapes[own] = self._one_class(kind, [values[i] for i in own], rows[own], name, depth)
+        for kind, own in places.items():
+            shapes[own] = fill(kind, [values[i] for i in own], self._some(at, own))
         return shapes
 
-    def _one_class(
-        self, label: str, values: list[Any], where: Any, name: str, depth: int
-    ) -> Codes | int:
+    def _one_class(self, label: str, values: list[Any], at: _Place) -> Codes | int:
         kind, _, own = label.partition(":")
         if kind in ("bool", "float"):
-            self._floats(np.array(values, np.float64), where, name)
+            self._floats(np.array(values, np.float64), at)
         elif kind == "int":
-            self._integers([int(value) for value in values], where, name)
+            self._integers([int(value) for value in values], at)
         elif kind in ("Fraction", "Decimal"):
-            self._exact(values, where, name)
+            self._floats(np.array([_near(value) for value in values]), at)
+            self._put_fine(at, [_fineness(value) for value in values])
         elif kind == "time":
-            self._floats(np.array([_moment(value) for value in values]), where, name)
+            self._floats(np.array([_moment(value) for value in values]), at)
         elif kind == "complex":
-            pairs = np.array([complex(value) for value in values])
-            self._floats(pairs.real, where, f"{name}.real")
-            self._floats(pairs.imag, where, f"{name}.imag")
-        elif kind in ("list", "tuple", "array", "set", "dict") and depth < _DEEPEST:
-            return self._nested(kind, values, where, name, depth)
+            self._numbers(np.array(values, complex), at)
+        elif kind in ("list", "tuple", "array", "set", "dict") and at.depth < _DEEPEST:
+            return self._nested(kind, values, at)
         elif kind == "raised":
-            return self._raised(values, where, name)
+            self._texts([value.text for value in values], at.beside("error"))
+            return np.array([self._kind(f"raises {value.kind}") for value in values], np.int64)
         else:
-            self._texts([self._text(value) for value in values], where, name)
+            self._texts([self._text(value) for value in values], at)
         return self._kind(own or kind)
 
     def _text(self, value: Any) -> str:
@@ -300,107 +313,59 @@ class _Sheet:
             self.opaque.add(f"objects of type {type(value).__name__}")
         return plain
 
-    def _integers(self, values: list[int], where: Any, name: str) -> None:
-        self._put(where, name, [_near(value) for value in values], 0)
+    def _integers(self, values: list[int], at: _Place) -> None:
+        self._put(at, [_near(value) for value in values])
         if max(map(abs, values)) > _EXACT:
-            self._fine(where, name, [value & _LOW for value in values])
-            self._put(where, f"{name}.low", [float(value & (_EXACT - 1)) for value in values], 0)
+            self._put_fine(at, [value & _LOW for value in values])
+            self._put(at.beside("low"), [float(value & (_EXACT - 1)) for value in values])
 
-    def _exact(self, values: list[Any], where: Any, name: str) -> None:
-        numbers = [_near(value) for value in values]
-        self._floats(np.array(numbers), where, name)
-        self._fine(where, name, [_fineness(value) for value in values])
-
-    def _texts(self, texts: list[str], where: Any, name: str) -> None:
+    def _texts(self, texts: list[str], at: _Place) -> None:
+        """Texts, and beside them the numbers inside them and the lengths of long ones."""
         codes = {text: code(text) for text in set(texts)}
         if len(self.names) < 100_000:
             self.names.update((c, text) for text, c in codes.items())
-        self._put(where, name, 0.0, np.array([codes[text] for text in texts], np.int64))
-
-        self._inside(texts, where, name)
-
-    def _inside(self, texts: list[str], where: Any, name: str) -> None:
-        """The numbers inside texts, and the lengths of long ones, as columns of their own."""
-        rows = np.arange(self.size)[where]
-        found = {
-            text: _NUMBER.findall(text)[:_INSIDE]
-            for text in set(texts)
-            if any(map(str.isdigit, text))
-        }
+        self._put(at, 0.0, np.array([codes[text] for text in texts], np.int64))
+        digits = (text for text in codes if any(map(str.isdigit, text)))
+        found = {text: _NUMBER.findall(text)[:_INSIDE] for text in digits}
         for i in range(max(map(len, found.values()), default=0)):
             own = [j for j, text in enumerate(texts) if len(found.get(text, ())) > i]
-            self._floats(
-                np.array([float(found[texts[j]][i]) for j in own]),
-                rows[own],
-                f"{name}.number {i + 1}",
-            )
+            numbers = np.array([float(found[texts[j]][i]) for j in own])
+            self._floats(numbers, self._some(at, own).beside(f"number {i + 1}"))
         long = [j for j, text in enumerate(texts) if len(text) > _LONG]
         if long:
-            self._put(rows[long], f"{name}.length", [float(len(texts[j])) for j in long], 0)
+            lengths = [float(len(texts[j])) for j in long]
+            self._put(self._some(at, long).beside("length"), lengths)
 
-    def _raised(self, values: list[Raised], where: Any, name: str) -> Codes:
-        self._texts([value.text for value in values], where, f"{name}.error")
-        return np.array([self._kind(f"raises {value.kind}") for value in values], np.int64)
-
-    def _nested(
-        self, kind: str, values: list[Any], where: Any, name: str, depth: int
-    ) -> Codes | int:
+    def _nested(self, kind: str, values: list[Any], at: _Place) -> Codes | int:
         """By size, or by keys; then place by place."""
         if kind == "dict":
             values = [_as_dict(value) for value in values]
         elif kind == "tuple" and isinstance(values[0], np.void):
             values = [value.item() for value in values]
-        forms: list[Hashable] = [_form(kind, value) for value in values]
-        distinct = list(dict.fromkeys(forms))
-        if len(distinct) == 1:
-            return self._same_form(kind, distinct[0], values, where, name, depth)
-        shapes = np.zeros(len(values), np.int64)
-        rows = np.arange(self.size)[where]
-        groups: dict[Hashable, list[int]] = {form: [] for form in distinct}
-        for i, form in enumerate(forms):
-            groups[form].append(i)
-        for form, own in groups.items():
-            shapes[own] = self._same_form(
-                kind, form, [values[i] for i in own], rows[own], name, depth
-            )
-        return shapes
+        form, fill = partial(_form, kind), partial(self._same_form, kind)
+        return self._each(list(dict.fromkeys(map(form, values))), form, fill, values, at)
 
-    def _same_form(
-        self, kind: str, form: Any, values: list[Any], where: Any, name: str, depth: int
-    ) -> Codes | int:
+    def _same_form(self, kind: str, form: Any, values: list[Any], at: _Place) -> Codes | int:
         if kind == "array":
-            return self.array(np.stack(values), where, name, depth)
+            return self.array(np.stack(values), at)
+        if kind == "set":
+            values = [sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values]
+        few = slice(_MOST_COLUMNS + 1)
         if kind == "dict":
-            places = [
-                (f"{name}[{key!r}]", [value[key] for value in values])
-                for key in form[: _MOST_COLUMNS + 1]
-            ]
-            title = f"dict of {len(form)}"
+            title, keys = f"dict of {len(form)}", list(form[few])
+            shapes: Codes | int = self._kind(f"{title} {list(map(str, form))}")
         else:
-            if kind == "set":
-                values = [
-                    sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values
-                ]
-            columns = zip(*values, strict=True)
-            places = [
-                (f"{name}[{i}]", list(column))
-                for i, column in enumerate(columns)
-                if i <= _MOST_COLUMNS
-            ]
-            title = f"{kind} of {form}"
-        shapes: Codes | int = self._kind(
-            f"{title} {[str(k) for k in form]}" if kind == "dict" else title
-        )
+            title, keys = f"{kind} of {form}", list(range(form)[few])
+            shapes = self._kind(title)
         first, same = shapes, True
         texts = []
-        for place, column in places:
-            inner = self.fill(column, where, place, depth + 1)
+        for key in keys:
+            inner = self.fill([value[key] for value in values], at.inside(key))
             same = same and isinstance(inner, int)
             texts.append(self.names.get(inner, "") if isinstance(inner, int) else "any")
             shapes = mix(shapes, inner)
-        if not places:
-            self._put(where, name, 0.0, code(f"empty {kind}"))
-            self.names[code(f"empty {kind}")] = f"empty {kind}"
+        if not keys:
+            self._put(at, 0.0, self._kind(f"empty {kind}"))
         if same:
             shapes = int(shapes)
             self.names.setdefault(shapes, f"{title}: {_brief(texts)}")
@@ -411,11 +376,9 @@ class _Sheet:
 
 
 def _brief(texts: list[str]) -> str:
-    return (
-        f"all {texts[0]}"
-        if len(set(texts)) == 1
-        else ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
-    )
+    if len(set(texts)) == 1:
+        return f"all {texts[0]}"
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
 
 
 def _class(kind: type) -> str:
@@ -426,11 +389,8 @@ def _class(kind: type) -> str:
         return kind.__name__
     for name, types in _CLASSES:
         if issubclass(kind, types):
-            return (
-                f"{name}:{kind.__name__}"
-                if issubclass(kind, np.generic) and name != "tuple"
-                else name
-            )
+            several = issubclass(kind, np.generic) and name != "tuple"
+            return f"{name}:{kind.__name__}" if several else name
     frame = any(hasattr(kind, method) for method in ("to_pydict", "to_dict"))
     return "dict" if frame or dataclasses.is_dataclass(kind) else kind.__name__
 

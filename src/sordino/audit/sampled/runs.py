@@ -5,7 +5,6 @@ One `Runner` is one continuing stream of runs: what training saw is never drawn 
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import inspect
@@ -14,12 +13,14 @@ import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sordino.audit.sampled.events import Reading, Tally
+from sordino.audit.sampled.features import Whole
 from sordino.audit.sampled.outputs import Raised, Table, concat, encode
 
 __all__ = ["Drawn", "OutOfTime", "Runner", "Trouble", "in_batches"]
@@ -28,6 +29,7 @@ _FIRST_BATCH = 256
 _MOST_BATCH = 1 << 17
 _SHORT, _LONG = 0.05, 0.3
 _MOST_CELLS = 1 << 22
+_LOOK = 20_000
 _CHANGEABLE = (list, tuple, dict, set, bytearray, np.ndarray)
 
 
@@ -49,9 +51,24 @@ class Drawn:
 
     def __add__(self, more: Drawn) -> Drawn:
         failed = self.batches_failed or more.batches_failed
-        return Drawn(
-            concat([self.table, more.table]), failed, self.changes_input or more.changes_input
-        )
+        changes = self.changes_input or more.changes_input
+        return Drawn(concat([self.table, more.table]), failed, changes)
+
+    def outputs(self) -> set[int]:
+        """The different outputs of the first runs."""
+        few = self.table.take(slice(0, _LOOK))
+        atoms = Whole(tuple(few.columns)).column(few).atoms
+        return set() if atoms is None else set(np.unique(atoms).tolist())
+
+    def raised_always(self) -> Raised | None:
+        """The exception that every run raised, if so."""
+        table = self.table
+        names = {table.names.get(shape, "") for shape in set(table.shape.tolist())}
+        if len(names) != 1 or not (name := names.pop()).startswith("raises "):
+            return None
+        atoms = table.columns[".error"].atoms
+        text = "" if atoms is None else table.names.get(int(atoms[0]), "")
+        return Raised(name.removeprefix("raises "), text)
 
 
 def in_batches(mechanism: Any) -> bool:
@@ -112,9 +129,7 @@ class Runner:
             self._batch = max(1, min(self._batch, int(_LONG / max(time.monotonic() - start, 1e-6))))
 
     def _tables(self, pair: int, count: int, deadline: float, *, hide: bool) -> Iterator[Table]:
-        """Batches of outputs that take a fraction of a second each;
-        in training at least one, so that something is known.
-        """
+        """Batches of outputs that take a fraction of a second each; in training at least one, to know something."""
         needed = not hide
         while count > 0:
             size, start = min(count, self._batch), time.monotonic()
@@ -168,35 +183,31 @@ class Runner:
     def _call(self, data: Any, size: int) -> Any:
         if not self._released:
             return self._mechanism(data, size=size)
-        if isinstance(data, list | tuple | np.ndarray):
-            return self._mechanism.release(
-                np.broadcast_to(np.asarray(data), (size, *np.shape(data))).copy()
-            )
-        return self._mechanism.release(
-            np.full(size, data) if isinstance(data, int | float) else [data] * size
-        )
+        if isinstance(data, list | tuple | np.ndarray | int | float):
+            data = np.asarray(data)
+            return self._mechanism.release(np.broadcast_to(data, (size, *data.shape)).copy())
+        return self._mechanism.release([data] * size)
 
 
 def _unfinished(output: Any) -> Trouble:
     if hasattr(output, "close"):
         output.close()
-    return Trouble(
-        f"the mechanism returns a {type(output).__name__}, not an output; wrap it in a plain function"
-    )
+    kind = type(output).__name__
+    return Trouble(f"the mechanism returns a {kind}, not an output; wrap it in a plain function")
 
 
 def _counted(outputs: Any, size: int) -> Any:
     if inspect.isawaitable(outputs) or inspect.isgenerator(outputs):
         raise _unfinished(outputs)
     if not isinstance(outputs, list | tuple | np.ndarray):
-        raise Trouble(
-            f"the mechanism took size={size} and returned a {type(outputs).__name__}, not an array or a list"
-        )
-    if isinstance(outputs, np.ndarray) and outputs.ndim == 0:
-        raise Trouble(f"the mechanism took size={size} and returned one number")
-    if len(outputs) != size:
-        raise Trouble(f"the mechanism took size={size} and returned {len(outputs)} outputs")
-    return outputs
+        wrong = f"a {type(outputs).__name__}, not an array or a list"
+    elif isinstance(outputs, np.ndarray) and outputs.ndim == 0:
+        wrong = "one number"
+    elif len(outputs) != size:
+        wrong = f"{len(outputs)} outputs"
+    else:
+        return outputs
+    raise Trouble(f"the mechanism took size={size} and returned {wrong}")
 
 
 class _Input:
@@ -206,20 +217,23 @@ class _Input:
         self.copied = False
         self._data, self._kept, self._print = data, None, b""
         if isinstance(data, _CHANGEABLE) or hasattr(data, "iloc"):
-            with contextlib.suppress(Exception):
+            with suppress(Exception):
                 mine = copy.deepcopy(data)
                 self._data, self._print, self._kept = mine, _print(mine), data
 
     def given(self) -> Any:
         return copy.deepcopy(self._kept) if self.copied else self._data
 
+    @property
+    def _changed(self) -> bool:
+        return self._kept is not None and not self.copied and _print(self._data) != self._print
+
     def look(self) -> None:
         """After the first run: was the input changed?"""
-        if self._kept is not None and not self.copied and _print(self._data) != self._print:
-            self.copied = True
+        self.copied = self.copied or self._changed
 
     def check(self) -> None:
-        if self._kept is not None and not self.copied and _print(self._data) != self._print:
+        if self._changed:
             raise Trouble(
                 "the mechanism changed its input between runs, so that they were not runs on the same data"
             )
@@ -229,15 +243,14 @@ def _print(data: Any) -> bytes:
     return pickle.dumps(data, protocol=5)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _quiet() -> Iterator[None]:
     """Without what a mechanism prints or warns of."""
     with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(_NOWHERE),
-        contextlib.redirect_stderr(_NOWHERE),
+        warnings.catch_warnings(action="ignore"),
+        redirect_stdout(_NOWHERE),
+        redirect_stderr(_NOWHERE),
     ):
-        warnings.simplefilter("ignore")
         yield
 
 

@@ -38,9 +38,7 @@ Small = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """A feature and where it is cut: (edge, edge] for numbers,
-    then one bin for each known atom, then the unknown atoms.
-    """
+    """A feature and where it is cut: (edge, edge] for numbers, one bin for each known atom, one for all others."""
 
     feature: Feature
     edges: Floats
@@ -56,18 +54,16 @@ class Bins:
         column = self.feature.column(table)
         if column.atoms is None:
             return np.searchsorted(self.edges, column.numbers).astype(np.uint16)
-        places = np.searchsorted(self.atoms, column.atoms)
-        known = (
-            self.atoms[np.minimum(places, len(self.atoms) - 1)] == column.atoms
-            if len(self.atoms)
-            else False
-        )
-        other = len(self.edges) + 1 + np.where(known, places, len(self.atoms))
-        if not (column.atoms == 0).any():
-            return other.astype(np.uint16)
-        return np.where(
-            column.atoms == 0, np.searchsorted(self.edges, column.numbers), other
-        ).astype(np.uint16)
+        places = np.full(len(column.atoms), len(self.atoms))
+        if len(self.atoms):
+            near = np.searchsorted(self.atoms, column.atoms)
+            known = self.atoms[np.minimum(near, len(self.atoms) - 1)] == column.atoms
+            places[known] = near[known]
+        places += len(self.edges) + 1
+        plain = column.atoms == 0
+        if plain.any():
+            places = np.where(plain, np.searchsorted(self.edges, column.numbers), places)
+        return places.astype(np.uint16)
 
 
 class Binned:
@@ -98,9 +94,8 @@ def cut_together(
 
 def _edges(columns: Sequence[Column], most: int) -> Floats:
     each = max(1, _SAMPLE // len(columns))
-    numbers = np.sort(
-        np.concatenate([_some(column.numbers[column.is_number()], each) for column in columns])
-    )
+    some = [_some(column.numbers[column.is_number()], each) for column in columns]
+    numbers = np.sort(np.concatenate(some))
     if not len(numbers):
         return np.empty(0)
     values, counts = np.unique(numbers, return_counts=True)
@@ -112,11 +107,8 @@ def _edges(columns: Sequence[Column], most: int) -> Floats:
 
 
 def _some(numbers: Floats, most: int) -> Floats:
-    return (
-        numbers
-        if len(numbers) <= most
-        else numbers[: most * (len(numbers) // most) : len(numbers) // most]
-    )
+    step = max(1, len(numbers) // most)
+    return numbers[: most * step : step]
 
 
 def _known(columns: Sequence[Column], most: int) -> Codes:
@@ -197,26 +189,23 @@ def log_ratios(first: Any, second: Any, sizes: tuple[int, int], prior: float) ->
     a, b = np.asarray(first, float) * scale + prior, np.asarray(second, float) + prior
     ratios = np.log(a / b)
     noise = scale / a + 1 / b
+    if prior <= 1:
+        return np.asarray(ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
         kept = np.where(ratios == 0, 0.0, np.maximum(1 - noise / ratios**2, 0.0))
-    shrunk: Floats = ratios * kept
-    return shrunk if prior > 1 else ratios
+    return np.asarray(ratios * kept)
 
 
 def fit_logistic(
     parts: Sequence[TableScore], first: Binned, second: Binned, rows: int, words: str
 ) -> SumScore:
     """Weights for scores that overlap, by penalised logistic regression (Newton steps)."""
-    design = np.stack(
-        [
-            np.concatenate([part.of(first)[:rows], part.of(second)[:rows]]).astype(np.float32)
-            for part in parts
-        ],
-        axis=1,
-    )
-    labels = np.repeat(
-        np.array([1, 0], np.float32), [min(rows, binned.table.size) for binned in (first, second)]
-    )
+    sides = [
+        np.stack([part.of(binned)[:rows].astype(np.float32) for part in parts], axis=1)
+        for binned in (first, second)
+    ]
+    design = np.concatenate(sides)
+    labels = np.repeat(np.array([1, 0], np.float32), list(map(len, sides)))
     spread = np.maximum(design.std(axis=0), 1e-9)
     design = (design - design.mean(axis=0)) / spread
     design = np.concatenate([design, np.ones((len(design), 1), np.float32)], axis=1)
@@ -230,10 +219,8 @@ def fit_logistic(
         weights += step
         if np.abs(step).max() < 1e-4:
             break
-    scaled = weights[:-1] / spread
-    return SumScore(
-        tuple(TableScore(p.bins, p.weights * w) for p, w in zip(parts, scaled, strict=True)), words
-    )
+    weighed = zip(parts, weights[:-1] / spread, strict=True)
+    return SumScore(tuple(TableScore(p.bins, p.weights * w) for p, w in weighed), words)
 
 
 _DEPTH = 3
@@ -255,9 +242,7 @@ class _Tree:
         a, b, c, d, e, f, g = (codes[i] > t for i, t in zip(self.features, self.cuts, strict=True))
         second = np.where(a, c, b)
         third = np.where(a, np.where(c, g, f), np.where(b, e, d))
-        leaf = a.astype(np.uint8) * 4 + second * np.uint8(2) + third
-        found: Floats = self.leaves[leaf]
-        return found
+        return np.asarray(self.leaves[a.astype(np.uint8) * 4 + second * np.uint8(2) + third])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +256,8 @@ class TreeScore:
     complexity = 3
 
     def features(self) -> list[Feature]:
-        used = np.bincount(
-            [i for tree in self.trees for i in tree.features], minlength=len(self.bins)
-        )
+        features = [i for tree in self.trees for i in tree.features]
+        used = np.bincount(features, minlength=len(self.bins))
         return [self.bins[i].feature for i in np.argsort(-used)]
 
     def of(self, binned: Binned) -> Floats:
@@ -289,19 +273,12 @@ class TreeScore:
 
 
 def fit_trees(
-    bins: Sequence[Bins],
-    ranks: Sequence[Bytes],
-    first: Binned,
-    second: Binned,
-    *,
-    trees: int,
-    rows: int,
-    words: str,
-) -> TreeScore:
+    bins: Sequence[Bins], ranks: Sequence[Bytes], first: Binned, second: Binned, *, trees: int, rows: int, words: str
+) -> TreeScore:  # fmt: skip
     """Fit to tell runs on the first input from runs on the second; each tree sees the next `rows` of each."""
     size = min(first.table.size, second.table.size, _MOST_WINDOWS * rows)
     codes = [
-        _interleaved(rank[first[b]][:size], rank[second[b]][:size])
+        np.stack([rank[first[b]][:size], rank[second[b]][:size]], axis=1).ravel()
         for b, rank in zip(bins, ranks, strict=True)
     ]
     labels = np.tile([1.0, 0.0], size)
@@ -319,12 +296,6 @@ def fit_trees(
     return TreeScore(tuple(bins), tuple(ranks), tuple(grown), words)
 
 
-def _interleaved(a: Bytes, b: Bytes) -> Bytes:
-    both = np.empty(2 * len(a), np.uint8)
-    both[::2], both[1::2] = a, b
-    return both
-
-
 def _grow(codes: list[Bytes], slopes: Floats, curvatures: Floats) -> _Tree:
     node = np.zeros(len(slopes), np.intp)
     features, cuts = list[int](), list[int]()
@@ -332,16 +303,11 @@ def _grow(codes: list[Bytes], slopes: Floats, curvatures: Floats) -> _Tree:
         nodes = 1 << level
         best = np.full(nodes, -1.0)
         choice = np.zeros((nodes, 2), int)
-        offset = node * _WIDTH
+        offset, size = node * _WIDTH, nodes * _WIDTH
         for i, column in enumerate(codes):
             places = offset + column
-            slope = (
-                np.bincount(places, slopes, nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1)
-            )
-            count = (
-                np.bincount(places, minlength=nodes * _WIDTH).reshape(nodes, _WIDTH).cumsum(axis=1)
-                / 4
-            )
+            slope = np.bincount(places, slopes, size).reshape(nodes, _WIDTH).cumsum(axis=1)
+            count = np.bincount(places, minlength=size).reshape(nodes, _WIDTH).cumsum(axis=1) / 4
             rest_slope, rest_count = slope[:, -1:] - slope, count[:, -1:] - count
             gain = slope**2 / (count + _PENALTY) + rest_slope**2 / (rest_count + _PENALTY)
             at = gain.argmax(axis=1)

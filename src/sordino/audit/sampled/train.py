@@ -64,9 +64,7 @@ _TREE_ROWS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The event to test, what to count with it, the best event of each way of looking,
-    and the runs that judged them.
-    """
+    """The event to test, what to count with it, the best event of each way of looking, and the runs that judged."""
 
     event: Event
     gauge: Gauge
@@ -102,10 +100,8 @@ class _Parts:
     def counts(self, bins: Bins, part: int = 0) -> tuple[Floats, Floats]:
         if (part, bins) not in self._counts:
             both = (self.fit, self.choose, self.judge)[part]
-            a, b = (
-                np.bincount(binned[bins], minlength=bins.count).astype(float) for binned in both
-            )
-            self._counts[part, bins] = a, b
+            a, b = (np.bincount(binned[bins], minlength=bins.count) for binned in both)
+            self._counts[part, bins] = a.astype(float), b.astype(float)
         return self._counts[part, bins]
 
     def table(self, bins: Bins, prior: float) -> TableScore:
@@ -132,9 +128,8 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(
-            hits[0], hits[1], (sizes[0], sizes[1]), _CARE[event.score.complexity]
-        )
+        care = _CARE[event.score.complexity]
+        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), care)
         return dataclasses.replace(event, predicted=float(bound))
 
 
@@ -149,25 +144,21 @@ def train(first: Table, second: Table, goal: Goal, *, thorough: bool = True) -> 
     order = sorted(range(len(kept)), key=lambda i: -singles[i][0].predicted)
     shortlist = [event for i in order[:_SHORTLIST] for event in singles[i]]
     if thorough:
-        numeric = [name for name, column in look.columns.items() if column.is_number().any()][
-            :_COORDINATES
-        ]
+        numeric = [name for name, column in look.columns.items() if column.is_number().any()]
+        numeric = numeric[:_COORDINATES]
         scores = [*_sums(numeric, parts), *_learned([kept[i] for i in order], numeric, parts)]
         shortlist += [event for score in scores for event in _top(parts.events(score, goal))]
-    tried = sorted(
-        (parts.judged(event, goal) for event in shortlist), key=lambda event: -event.predicted
-    )
+    tried = [parts.judged(event, goal) for event in shortlist]
+    tried.sort(key=lambda event: -event.predicted)
     event = simplest(tried)
-    score = (
-        parts.table(event.score.bins, 4.0) if isinstance(event.score, TableScore) else event.score
-    )
+    score = event.score
+    if isinstance(score, TableScore):
+        score = parts.table(score.bins, 4.0)
     return Found(event, gauge(event, score, *parts.judge, goal), tuple(tried), parts.tables[2])
 
 
 def _promising(first: Table, second: Table) -> set[str]:
-    """The places to look at: all of a few, of many those whose means,
-    spreads or atoms differ most, in errors of chance.
-    """
+    """The places to look at: all of a few, of many those whose means, spreads or atoms differ most, in errors."""
     names = list(dict.fromkeys([*first.columns, *second.columns]))
     if len(names) <= _PLACES:
         return set(names)
@@ -177,15 +168,13 @@ def _promising(first: Table, second: Table) -> set[str]:
         a, b = (table.column(name) for table in few)
         middle = float(np.median(b.numbers))
         views = [
-            [c.numbers for c in (a, b)],
-            [np.abs(c.numbers - middle) for c in (a, b)],
-            [c.is_number() for c in (a, b)],
+            (a.numbers, b.numbers),
+            (np.abs(a.numbers - middle), np.abs(b.numbers - middle)),
+            (a.is_number(), b.is_number()),
         ]
-        gaps = [
-            float(abs(x.mean() - y.mean())) / max(1e-12, math.sqrt((x.var() + y.var()) / len(x)))
-            for x, y in views
-        ]
-        return max(gaps)
+        errors = [max(1e-12, math.sqrt((x.var() + y.var()) / len(x))) for x, y in views]
+        gaps = [float(abs(x.mean() - y.mean())) for x, y in views]
+        return max(gap / error for gap, error in zip(gaps, errors, strict=True))
 
     return set(sorted(names, key=apart, reverse=True)[:_PLACES])
 
@@ -193,14 +182,11 @@ def _promising(first: Table, second: Table) -> set[str]:
 def _top(events: Iterator[Event]) -> list[Event]:
     """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
-    simple = [event for event in ordered if event.score.complexity == 0]
-    sides = [
-        next((event for event in simple if event.swapped == swapped), None)
-        for swapped in (False, True)
-    ]
-    return list(
-        {id(event): event for event in (*ordered[:2], *sides) if event is not None}.values()
-    )
+    chosen = {id(event): event for event in ordered[:2]}
+    for swapped in (False, True):
+        own = (e for e in ordered if e.score.complexity == 0 and e.swapped == swapped)
+        chosen |= {id(event): event for event in itertools.islice(own, 1)}
+    return list(chosen.values())
 
 
 def _resolution(rows: int) -> int:
@@ -216,19 +202,18 @@ def _screened(features: Sequence[Feature], parts: _Parts, goal: Goal) -> list[Bi
     """The bins of the features that promise most on few runs; constant ones are dropped."""
     few = parts.first(_SCREEN)
     bins = [_cut(feature, few, min(64, _resolution(min(few.sizes)))) for feature in features]
-    bins = [b for b in bins if b.count > 2 or np.count_nonzero(np.add(*few.counts(b))) > 1] or bins[
-        :1
-    ]
+    varied = [b for b in bins if b.count > 2 or np.count_nonzero(np.add(*few.counts(b))) > 1]
+    bins = varied or bins[:1]
     if len(bins) > _KEPT:
-        promise = {
-            b: max(event.predicted for event in few.events(few.table(b, 4.0), goal)) for b in bins
-        }
+
+        def promise(b: Bins) -> float:
+            return max(event.predicted for event in few.events(few.table(b, 4.0), goal))
+
         seats = Counter[str]()
-        ordered, bins = sorted(bins, key=lambda b: -promise[b]), []
+        ordered, bins = sorted(bins, key=promise, reverse=True), []
         for b in ordered:
-            family = (
-                b.feature.family if isinstance(b.feature, Summary) else type(b.feature).__name__
-            )
+            kind = b.feature
+            family = kind.family if isinstance(kind, Summary) else type(kind).__name__
             seats[family] += 1
             if seats[family] <= _SEATS:
                 bins.append(b)
@@ -278,25 +263,21 @@ def _sums(numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
     if len(numeric) < 2:
         return
     values: list[Feature] = [Value(name) for name in numeric]
-    steps: list[Feature] = [
-        values[0],
-        *(Combined(b, a, -1) for a, b in itertools.pairwise(numeric)),
-    ]
+    differences = (Combined(b, a, -1) for a, b in itertools.pairwise(numeric))
+    steps: list[Feature] = [values[0], *differences]
     for title, features in (("coordinates", values), ("steps between coordinates", steps)):
         for most in (6, 32):
             bins = [cut(f, parts.columns(f), most, 16) for f in features]
-            yield SumScore(
-                tuple(parts.table(b, 10.0) for b in bins), f"the {title}, weighed one by one"
-            )
+            tables = tuple(parts.table(b, 10.0) for b in bins)
+            yield SumScore(tables, f"the {title}, weighed one by one")
         columns = [column for f in features for column in parts.columns(f)]
         for most in (8, 64):  # few bins where each coordinate tells little
             shared = cut_together(features, columns, most, 16)
             counts = [parts.counts(b) for b in shared]
             first, second = (np.sum([pair[side] for pair in counts], axis=0) for side in (0, 1))
             weights = log_ratios(first, second, parts.sizes, 10.0)
-            yield SumScore(
-                tuple(TableScore(b, weights) for b in shared), f"the {title}, weighed alike"
-            )
+            alike = tuple(TableScore(b, weights) for b in shared)
+            yield SumScore(alike, f"the {title}, weighed alike")
 
 
 def _learned(kept: Sequence[Bins], numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
@@ -309,18 +290,11 @@ def _learned(kept: Sequence[Bins], numeric: Sequence[str], parts: _Parts) -> Ite
     tables = [parts.table(b, 10.0) for b in bins]
     lines = [TableScore(b, _line(b)) for b in (*own, *bins[len(kept) :])]
     if len(bins) > 1 and min(parts.sizes) >= _FEWEST_ROWS:
-        yield fit_logistic(
-            [*tables, *lines], *parts.fit, _LOGISTIC_ROWS, "several features, weighed together"
-        )
+        words = "several features, weighed together"
+        yield fit_logistic([*tables, *lines], *parts.fit, _LOGISTIC_ROWS, words)
+        words = "several features, by decision trees"
         ranks = [_ranked(table) for table in tables]
-        score = fit_trees(
-            bins,
-            ranks,
-            *parts.fit,
-            trees=_TREES[-1],
-            rows=_TREE_ROWS,
-            words="several features, by decision trees",
-        )
+        score = fit_trees(bins, ranks, *parts.fit, trees=_TREES[-1], rows=_TREE_ROWS, words=words)
         yield from (score.first(count) for count in _TREES)
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from sordino.audit.sampled.events import Reading, Tally
-from sordino.audit.sampled.outputs import Raised
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Runner, Trouble
 from sordino.errors import InvalidInput
 
@@ -35,6 +34,7 @@ Tell = Callable[[float], None]
 _PACKAGE = Path(__file__).parents[2]
 _GRACE = 1.0
 _FOREVER = 1e9
+_TURNS = 16
 
 
 class Team(Protocol):
@@ -67,11 +67,8 @@ def team(
         rule = (
             "two workers are forked processes, and this system (Windows, for example) cannot fork"
         )
-        raise InvalidInput(
-            "workers=2",
-            rule,
-            "Leave workers out, or pass 1: all runs are then made in this process.",
-        )
+        hint = "Leave workers out, or pass 1: all runs are then made in this process."
+        raise InvalidInput("workers=2", rule, hint)
     if workers is None:
         # polars keeps threads that a forked process waits for in vain
         workers = 2 if (os.cpu_count() or 1) > 1 and "polars" not in sys.modules else 1
@@ -94,30 +91,25 @@ class Alone:
         self._runners = Runner(mechanism, firsts), Runner(mechanism, seconds)
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
-        drawn, half = list[Drawn](), deadline - max(0.0, deadline - time.monotonic()) / 2
-        for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
+        def side(i: Side, until: float) -> Drawn:
             with _alarm(max(until, self.end)):
-                drawn.append(
-                    runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2))  # type: ignore[misc]
-                )
-        a, b = drawn
-        return a, b
+                runner = self._runners[i]
+                return runner.draw(pair, count, until, lambda done: tell((i + done / count) / 2))
+
+        half = deadline - max(0.0, deadline - time.monotonic()) / 2
+        return side(0, half), side(1, deadline)
 
     def tally(
         self, pair: int, gauge: Tally, counts: tuple[int, int], deadline: float, tell: Tell
     ) -> tuple[Reading, Reading]:
         """The counts of the final round on both inputs, in turns so that a time limit cuts both alike."""
         latest = [gauge.nothing(), gauge.nothing()]
-        turns = 16
-        try:
-            with _alarm(max(deadline, self.end)):
-                for turn in range(turns):
-                    for side, runner in enumerate(self._runners):
-                        share = counts[side] * (turn + 1) // turns - counts[side] * turn // turns
-                        latest[side] += runner.tally(pair, gauge, share, deadline, lambda _: None)
-                    tell((turn + 1) / turns)
-        except OutOfTime:
-            pass
+        with contextlib.suppress(OutOfTime), _alarm(max(deadline, self.end)):
+            for turn in range(_TURNS):
+                for side, runner in enumerate(self._runners):
+                    share = counts[side] * (turn + 1) // _TURNS - counts[side] * turn // _TURNS
+                    latest[side] += runner.tally(pair, gauge, share, deadline, lambda _: None)
+                tell((turn + 1) / _TURNS)
         return latest[0], latest[1]
 
     def close(self) -> None:
@@ -128,11 +120,8 @@ class Alone:
 def _alarm(deadline: float) -> Iterator[None]:
     """Cut a mechanism that runs in the main thread of this process long after the deadline."""
     left = deadline - time.monotonic() + _GRACE
-    if (
-        left > _FOREVER / 2
-        or threading.current_thread() is not threading.main_thread()
-        or not hasattr(signal, "setitimer")
-    ):
+    main = threading.current_thread() is threading.main_thread()
+    if left > _FOREVER / 2 or not main or not hasattr(signal, "setitimer"):
         yield
         return
 
@@ -184,13 +173,11 @@ class Forked:
 
         def heard(side: int, news: Any) -> None:
             latest[side] = news
-            tell(
-                sum(reading.runs / max(n, 1) for reading, n in zip(latest, counts, strict=True)) / 2
-            )
+            done = [reading.runs / max(n, 1) for reading, n in zip(latest, counts, strict=True)]
+            tell(sum(done) / 2)
 
-        found = self._ask(
-            [("tally", pair, gauge, count, deadline) for count in counts], deadline, heard
-        )
+        questions = [("tally", pair, gauge, count, deadline) for count in counts]
+        found = self._ask(questions, deadline, heard)
         a, b = (last if end is None else end for end, last in zip(found, latest, strict=True))
         return a, b
 
@@ -253,10 +240,8 @@ def _is_ours(mechanism: Any) -> bool:
     if owner is not None:
         kind = type(owner)
         home = sys.modules.get(kind.__module__)
-        if (
-            not _is_here(getattr(home, "__file__", None))
-            or getattr(home, kind.__qualname__, None) is not kind
-        ):
+        there = getattr(home, kind.__qualname__, None) is kind
+        if not there or not _is_here(getattr(home, "__file__", None)):
             return False
         if mechanism is owner:
             return True
@@ -312,8 +297,7 @@ def _serve(mechanism: Any, inputs: Sequence[Any], pipe: Connection, parent: int)
             return
         try:
             act: Callable[..., Any] = runner.draw if verb == "draw" else runner.tally
-            answer = act(*rest, tell)
-            pipe.send(("answer", answer))
+            pipe.send(("answer", act(*rest, tell)))
         except Trouble as trouble:
             pipe.send(("trouble", str(trouble)))
         except BaseException as error:
@@ -327,15 +311,3 @@ def _mute(needed: int) -> None:
         if descriptor != needed:
             os.dup2(nothing, descriptor)
     sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-
-
-def raised_always(drawn: Drawn) -> Raised | None:
-    """The exception that every run raised, if so."""
-    names = {drawn.table.names.get(int(shape), "") for shape in set(drawn.table.shape.tolist())}
-    if len(names) != 1 or not (name := names.pop()).startswith("raises "):
-        return None
-    column = drawn.table.columns[".error"].atoms
-    return Raised(
-        name.removeprefix("raises "),
-        drawn.table.names.get(int(column[0]), "") if column is not None else "",
-    )
