@@ -165,11 +165,19 @@ def _is_known(name: Any) -> bool:
         return True
 
 
-def made_up(form: Any, count: int, numbers: Sequence[float]) -> Any:
-    """Examples of the same shape and type that tell nothing: given numbers in turn, zeros and ones where whole."""
-    size = int(form.numel()) * count
+def made_up(form: Any, count: int, numbers: Sequence[float], *, other: bool = False) -> Any:
+    """Examples of the same shape and type that tell nothing: given numbers in turn, zeros and ones where whole.
+
+    The `other` ones differ in every row: their numbers begin elsewhere, and whole ones are all alike in a row.
+    """
+    width = int(form.numel())
+    size = width * count
     if form.dtype.is_floating_point:
-        filled = torch.as_tensor(np.resize(np.asarray(numbers), size)).to(form.dtype)
+        found = np.roll(np.asarray(numbers), len(numbers) // 2 if other else 0)
+        filled = torch.as_tensor(np.resize(found, size)).to(form.dtype)
     else:
-        filled = (torch.arange(size) % 2).to(form.dtype)
+        filled = torch.arange(size) % 2
+        if other and size:
+            filled = (1 - filled.reshape(count, width)[:, :1]).expand(count, width)
+        filled = filled.to(form.dtype)
     return filled.reshape(count, *form.shape)

@@ -33,7 +33,11 @@ from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
 from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
 from sordino.learn.process_group import ProcessGroup
-from sordino.learn.rehearsal import expect_whole_gradients, unchanged
+from sordino.learn.rehearsal import (
+    expect_examples_apart,
+    expect_whole_gradients,
+    unchanged,
+)
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import Turns, sampled
 from sordino.learn.torch_extra import torch
@@ -187,7 +191,15 @@ class Trainer:
         shapes = ",".join(
             f"{self._sums.names[key]}{tuple(p.shape)}" for key, p in self._sums.parameters.items()
         )
-        return f"{self.plan}; {self.plan.neighbors.value}; {self.plan.unit}; clip {clip!r}; model {digest(shapes)[:16]}"
+        parts = (
+            str(self.plan),
+            self.plan.neighbors.value,
+            self.plan.unit,
+            f"clip {clip!r}",
+            f"model {digest(shapes)[:16]}",
+            f"exactly {digest(self.plan.exact)[:16]}",  # a run paid for is not continued with a little less noise
+        )
+        return "; ".join(parts)
 
     def _device(self) -> Any:
         return next(iter(self._sums.parameters.values())).device
@@ -212,11 +224,26 @@ class Trainer:
         count = self._sums.units * self._sums.per_unit
         form_x, form_y = self._examples.forms
         numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
-        x, y = (made_up(form, count, numbers).to(self._device()) for form in (form_x, form_y))
+        (x, y), (other_x, other_y) = (
+            [
+                made_up(form, count, numbers, other=other).to(self._device())
+                for form in (form_x, form_y)
+            ]
+            for other in (False, True)
+        )
         every = torch.ones(count, dtype=torch.bool, device=x.device)
         only = every.clone()
         only[1:] = False
-        with _told("the model"), unchanged(self.model):
+        with _told(
+            "the model"
+        ):  # what is kept from a first pass, such as a table of places, may stay
+            captured_calls(
+                self.model,
+                self._sums.layers,
+                self._sums.parameters,
+                self._losses(other_x, other_y, every),
+            )
+        with _told("the model"), unchanged(self.model, self._loss):
             calls, losses = captured_calls(
                 self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every)
             )
@@ -246,6 +273,12 @@ class Trainer:
             )
         self._sums.learn_shapes(calls)
         with _told("the model"):
+            expect_examples_apart(
+                self._sums,
+                lambda x, y: self._losses(x, y, every),
+                (x, y),
+                (other_x, other_y),
+            )
             expect_whole_gradients(self._sums, self._losses(x, y, every))
 
     def train(
