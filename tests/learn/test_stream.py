@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import pickle
 import threading
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import sordino as so
+from forked import refused_in_a_child
 from sordino.errors import InvalidInput
 from sordino.learn.stream import coefficients
 from sordino.mechanisms import observer
@@ -154,14 +154,7 @@ def test_a_stream_is_never_told_twice() -> None:
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput, match="what it remembers must not be told"):
             make(stream)
-    child = os.fork()
-    if child == 0:
-        try:
-            stream.add(1)
-        except InvalidInput:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert refused_in_a_child(lambda: stream.add(1))
     assert stream.add(1).step == 2
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 torch = pytest.importorskip(
@@ -146,6 +148,11 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
             persons=[nobody, "a", nobody, 1, *"bbbb" * 14], max_examples=2, size=3, batch_size=1
         )
         assert some._examples.members.tolist() == [[3, -1], [1, -1], [4, 5]]
+    dates = np.array(["NaT", "2020-01-01", *["2021-01-01"] * 58], "datetime64[ns]")
+    masked = np.ma.array([7, 1, *[2] * 58], mask=[True, *[False] * 59])
+    for missing in (dates, masked):
+        some = trainer(persons=missing, max_examples=2, size=3, batch_size=1)
+        assert some._examples.members.tolist() == [[1, -1], [2, 3]]
     numbers = trainer(
         persons=np.array([np.nan, 2.0, 1.0, *[2.0] * 57]), max_examples=2, size=3, batch_size=1
     )
@@ -205,6 +212,18 @@ def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) ->
         ({"model": 3}, "a module of PyTorch"),
         ({"optimizer": None}, "one gradient a step"),
         ({"data": []}, "no examples"),
+        ({"data": (pd.DataFrame(np.zeros((3, 6))), np.zeros(3, int))}, "to_numpy"),
+        (
+            {"data": (np.array([["secret"] * 6]), np.zeros(1))},
+            r"this cannot be read as such .TypeError",
+        ),
+        ({"data": (torch.tensor(1.0), torch.tensor(1.0))}, "first axis counts examples"),
+        ({"data": ([[1.0] * 6] * 2, [0] * 2)}, "fails on made-up examples"),
+        (
+            {"epsilon": 1e-9, "delta": 1e-12, "rate": 1, "batch_size": None},
+            "larger epsilon or delta",
+        ),
+        ({"run": "mine/1"}, "without a slash"),
         ({"data": [{"x": 1}]}, "no pair .input, target. of numbers or tensors .ValueError."),
         ({"data": Unreadable()}, "no pair .input, target. of numbers or tensors .OSError."),
         ({"steps": 10**9}, "at most 100,000,000"),
@@ -391,6 +410,23 @@ def test_losses_that_remember_examples_are_refused() -> None:
     trainer(loss=nn.CrossEntropyLoss(reduction="none", label_smoothing=0.1))
 
 
+def test_a_state_that_cannot_be_told_is_refused_before_the_charge() -> None:
+    class WithMore(nn.Linear):  # type: ignore[misc]
+        def get_extra_state(self) -> Any:
+            return {"made": "today"}
+
+        def set_extra_state(self, state: Any) -> None: ...
+
+    model = nn.Sequential(nn.Linear(6, 3), WithMore(3, 3).requires_grad_(False))
+    with pytest.raises(InvalidInput, match="_extra_state' of the model's state"):
+        trainer(model=model, optimizer=torch.optim.SGD(model[0].parameters(), lr=0.1))
+
+
+def test_a_tuple_of_examples_is_a_dataset() -> None:
+    pairs = tuple((torch.randn(6), torch.tensor(1)) for _ in range(COUNT))
+    assert trainer(data=pairs).train(progress=False).steps == 6
+
+
 def test_the_optimizer_must_hold_all_that_is_trained() -> None:
     model, _, _ = built("mlp", 4)
     with pytest.raises(InvalidInput, match=r"2\.bias"):
@@ -473,6 +509,43 @@ def test_units_that_fail_add_nothing_and_stop_nothing(
     assert all(np.array_equal(a, b) for a, b in zip(with_them, without, strict=True))
     everyone = sums_of(trainer(**{**settings, "data": (x, y)}), monkeypatch, set())
     assert not np.array_equal(everyone[0], without[0])
+
+
+class Jittered:
+    """A dataset that draws from the generators that everybody uses."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, place: int) -> Any:
+        return torch.full((6,), random.random() + float(np.random.normal())), torch.tensor(1)
+
+
+@pytest.mark.parametrize("kind", ["dropout", "dataset"])
+def test_a_known_seed_does_not_tell_what_random_layers_draw(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever knows it knows what one example more does to all others, which noise does not cover."""
+    seen = []
+    for _ in range(2):
+        model = nn.Sequential(
+            nn.Linear(6, 16), nn.Dropout(0.5 if kind == "dropout" else 0.0), nn.Linear(16, 3)
+        )
+        for parameter in model.parameters():
+            nn.init.constant_(parameter, 0.1)
+        settings: dict[str, Any] = {"data": Jittered()} if kind == "dataset" else {}
+        made = trainer(
+            model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), steps=2, **settings
+        )
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        seen.append(sums_of(made, monkeypatch, set()))
+        after = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        assert torch.equal(states[0], after[0])
+        assert states[1:] == after[1:]
+    assert not np.array_equal(seen[0][0], seen[1][0])
 
 
 def test_no_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
