@@ -62,6 +62,71 @@ class Remembering(torch.nn.Module):  # type: ignore[misc]
         return self.layer(x)
 
 
+class MixesWithoutGradient(torch.nn.Module):  # type: ignore[misc]
+    """Mixes the examples of a batch where no gradient shows it: before its first layer, or detached."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.first = nn.Linear(6, 6).requires_grad_(how != "frozen")
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, x: Any) -> Any:
+        match self.how:
+            case "before":
+                return self.last(self.first(x - x.mean(0)))
+            case "detached":
+                h = self.first(x)
+                return self.last(h - h.mean(0).detach())
+            case "frozen":
+                h = self.first(x)
+                return self.last((h - h.mean(0)) / h.std(0))
+            case "earlier ones":
+                return self.last(self.first(x.cumsum(0)))
+            case "places":
+                return self.last(self.first(x) * torch.arange(len(x))[:, None])
+            case "neighbours":
+                return self.last(self.first(x + x.reshape(-1, 2, 6).flip(1).reshape(-1, 6)))
+            case _:
+                return self.last(self.first(x))
+
+
+class KeepsWhatItSaw(torch.nn.Module):  # type: ignore[misc]
+    """Keeps something of its examples in an attribute that is no buffer."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.layer, self.how = nn.Linear(6, 3), how
+        self.kept: Any = torch.zeros(6)
+
+    def forward(self, x: Any) -> Any:
+        match self.how:
+            case "mean":
+                self.kept = 0.9 * self.kept + 0.1 * x.detach().mean(0)
+                x = x - self.kept
+            case "activations":
+                self.kept = [{"last": x}]
+            case "number":
+                self.kept = float(x.max())
+            case "table of places":
+                self.kept = torch.arange(x.shape[1])
+        return self.layer(x)
+
+
+class LossThatRemembers(torch.nn.Module):  # type: ignore[misc]
+    """Weighs examples by how large losses were before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+
+    def forward(self, out: Any, y: Any) -> Any:
+        losses = CROSS_ENTROPY(out, y)
+        weighed = losses / (1 + self.mean)
+        self.mean.mul_(0.9).add_(0.1 * losses.detach().mean())
+        return weighed
+
+
 class UsesAWeightTwice(torch.nn.Module):  # type: ignore[misc]
     """Once in its layer, once by itself, which nobody sees; behind Dropout, which must not look like a difference."""
 

@@ -5,6 +5,7 @@ declared bounds, budgets, and use in pipelines.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -119,6 +120,36 @@ def test_sums_and_moments_are_exact_before_noise() -> None:
     many = noisy_moments(rows, 2.0, Fraction(10**6))
     assert np.allclose(many, rows.T @ rows, atol=0.2)
     assert (many == many.T).all()
+
+
+def rows_of_whole_norm(width: int, count: int) -> list[tuple[Any, int]]:
+    """Vectors of whole numbers whose norm is a whole number."""
+    made = np.random.default_rng(0).integers(1, 60, (40_000, width))
+    squares = (made * made).sum(1)
+    roots = np.rint(np.sqrt(squares)).astype(int)
+    at = np.flatnonzero(roots**2 == squares)[:count]
+    return list(zip(made[at].astype(float), roots[at].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["LinearRegression", "NaiveBayes"])
+def test_a_row_adds_the_same_beside_another_whatever_the_order_in_memory(name: str) -> None:
+    """NumPy adds up one row in another order than two, where columns lie together as in a data frame.
+
+    These rows are shortened to whole numbers but for rounding, so that the last bit decides.
+    """
+    y = np.array([0.5, 0.0]) if name == "LinearRegression" else np.array([1, 0])
+    vectors = rows_of_whole_norm(12, 100)
+    assert len(vectors) == 100
+    for row, norm in vectors:
+        model = clone(MODELS[name]()).set_params(bounds=(0, 1), row_norm=norm / SCALE)
+        x = np.stack([row / (3 * row.max()), np.full(12, 0.25)])
+        first, second, both = (
+            recorded(
+                lambda rows=rows: clone(model).fit(np.asfortranarray(x[rows]), y[rows])  # noqa: B023
+            )[0][1]
+            for rows in (slice(0, 1), slice(1, 2), slice(0, 2))
+        )
+        assert np.array_equal(both, first + second), row
 
 
 def test_shares_never_add_up_to_more() -> None:
@@ -315,6 +346,74 @@ def test_no_cell_stops_a_fit(name: str, cell: Any) -> None:
     targets = np.empty(4, object)
     targets[:] = [*y, cell]
     model.fit(np.full((4, 2), 0.5), targets)
+
+
+class Refuses:
+    """A cell that raises what nobody expects, with its text."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("patient 17 is HIV positive")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("patient 17 is HIV positive")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "cell", [Refuses(), np.array([1.0]), np.complex128(1 + 1j), np.longdouble("1e4000")],
+    ids=["raises", "an array", "complex", "long"],
+)  # fmt: skip
+def test_no_cell_stops_a_fit_or_is_warned_of(name: str, cell: Any) -> None:
+    odd = np.empty((4, 2), object)
+    odd[:] = 0.5
+    odd[3, 1] = cell
+    targets = np.empty(4, object)
+    targets[:3] = 1
+    targets[3] = cell
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        MODELS[name]().fit(odd, np.array([0, 1, 2, 1]))
+        MODELS[name]().fit(np.full((4, 2), 0.5), targets)
+        MODELS[name]().fit([[0.5, 1.0], [0.5], [0.5, 1.0, 2.0], 0.5], [0, 1, [2, 3], None])
+    assert [str(one.message) for one in told] == []
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, make in MODELS.items() if "row_norm" in make().get_params()]
+)
+@pytest.mark.parametrize("row_norm", [1e-3, 100.0, 1e6, 1e90])
+def test_no_row_norm_tells_whether_somebody_is_there(name: str, row_norm: float) -> None:
+    """Longer than any row it means nothing; a refusal would come only where there are rows."""
+    longest = math.sqrt(2) if "Regression" in name or name == "NaiveBayes" else math.sqrt(0.5)
+    for rows in (0, 1):
+        found, wanted = (
+            recorded(
+                lambda rows=rows, norm=norm: (
+                    clone(MODELS[name]())
+                    .set_params(row_norm=norm)
+                    .fit(np.ones((rows, 2)), np.zeros(rows, int))
+                )
+            )
+            for norm in (row_norm, min(row_norm, longest))
+        )
+        assert [one.scale for one, _, _ in found] == [one.scale for one, _, _ in wanted]
+
+
+def test_refusals_do_not_tell_of_the_data() -> None:
+    """Not how many rows there are, nor how long the longest text is."""
+    model = LogisticRegression(1, 1e-6, bounds=(0, 1), classes=[0, 1])
+    texts = np.array(["a", "a long name"] * 20)
+    x, y = data(0)
+    for rows, targets in ((x, texts), (texts.reshape(20, 2), y), (x[:, 0], y), (x, y[:-3])):
+        with pytest.raises(InvalidInput) as told:
+            clone(model).fit(rows, targets)
+        assert not set(re.findall(r"\d+", str(told.value))) & {"40", "37", "20", "11"}
+
+
+def test_limits_that_floats_cannot_hold_are_refused() -> None:
+    for bounds in ((-1.7e308, 1.7e308), (0, 5e-324)):
+        with pytest.raises(InvalidInput, match="apart"):
+            clone(ALL[1]).set_params(bounds=bounds).fit(*data(0))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -152,6 +152,28 @@ def test_a_pair_of_rows_adds_at_most_the_norm(bias: bool, dtype: Any, clip: floa
     assert [a - b for a, b in zip(whole, without, strict=True)] == each[7]
 
 
+ROW_SIZES = [0.0, 1e-300, 1e-163, 1e-160, 1e-45, 1e-3, 1e4, 1e29, 1e140, 1e150]
+
+
+@pytest.mark.parametrize("clip", [1e-29, 1.0])
+def test_rows_of_all_sizes_add_at_most_the_norm(clip: float) -> None:
+    """In float64 squares of small gradients are zero, while inputs can be as large as the inverse."""
+    torch.manual_seed(3)
+    layer = torch.nn.Linear(64, 64, bias=False, dtype=torch.float64)
+    sums = ClippedSums(layer, clip, units=1)
+    x, g = (torch.randn(1, 2, 64, dtype=torch.float64) for _ in range(2))
+    sums.learn_shapes([Call(layer, x, g)])
+    assert sums.shapes is not None
+    assert sums.shapes.products == (False,)
+    most = 0
+    for a in ROW_SIZES:
+        for b in ROW_SIZES:
+            size = squared(sums_of_call(sums, Call(layer, a * x, b * g)))
+            assert size <= CLIP_STEPS**2
+            most = max(most, size)
+    assert most > (0.9 * CLIP_STEPS) ** 2
+
+
 def sums_of_call(sums: ClippedSums, call: Call) -> list[int]:
     """What the unit rows of one call add."""
     sums.clear()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import sordino as so
+from forked import refused_in_a_child
 from sordino.errors import InvalidInput
 from sordino.learn.stream import coefficients
 from sordino.mechanisms import observer
@@ -112,7 +116,7 @@ def test_bands_cost_little_error_and_bound_memory() -> None:
     stream = so.Stream(epsilon=1, delta=1e-6, horizon=400, bands=32)
     for _ in range(50):
         stream.add(1)
-    assert len(stream._block.exact) == 32
+    assert len(stream._block._past.exact) == 32
     full = so.Stream(epsilon=1, delta=1e-6, horizon=400).sd_at(400)
     assert full < stream.sd_at(400) < 1.8 * full
     assert coefficients(5) == [2**24, 2**23, 3 * 2**21, 5 * 2**20, 4587520]
@@ -141,6 +145,62 @@ def test_a_stream_is_paid_for_when_it_begins() -> None:
 def test_bad_input_is_refused(settings: dict[str, Any], value: Any) -> None:
     with pytest.raises(InvalidInput):
         so.Stream(**{"epsilon": 1, "delta": 1e-6, **settings}).add(value)
+
+
+def test_a_stream_is_never_told_twice() -> None:
+    """A copy, or a forked child, would tell of what it remembers once more, with new noise, for one charge."""
+    stream = so.Stream(epsilon=1, delta=1e-6, horizon=100)
+    stream.add(1)
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidInput, match="what it remembers must not be told"):
+            make(stream)
+    assert refused_in_a_child(lambda: stream.add(1))
+    assert stream.add(1).step == 2
+
+
+@pytest.mark.parametrize("settings", [{"horizon": 200}, {}])
+def test_an_interrupted_step_is_in_it_once_or_not_at_all(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a number that is added again would count twice, for one step of a person."""
+
+    class Stop(BaseException):
+        pass
+
+    values = list(range(100))
+    whole = released(so.Stream(epsilon=1, delta=1e-6, **settings), values)
+    stream, calls = so.Stream(epsilon=1, delta=1e-6, **settings), list[Any]()
+
+    def stopping(mechanism: Any, operation: str, value: Any, draw: Any) -> Any:
+        raise Stop
+
+    for place, value in enumerate(values):
+        if place in (3, 64, 65):
+            with observer.watching(stopping), pytest.raises(Stop):
+                stream.add(value)
+            assert stream.step == place
+        calls += released(stream, [value], [whole[place][2]])
+    assert [value for _, value, _ in calls] == [value for _, value, _ in whole]
+    assert stream.step == 100
+
+
+def test_steps_are_added_one_at_a_time() -> None:
+    stream = so.Stream(epsilon=1, delta=1e-6, horizon=100)
+    order, readings = list[int](), list[Any]()
+    second = threading.Thread(target=lambda: readings.append(stream.add(2)))
+
+    def watcher(mechanism: Any, operation: str, value: Any, draw: Any) -> Any:
+        order.append(int(value))
+        second.start()
+        second.join(0.2)
+        assert second.is_alive()
+        return draw()
+
+    with observer.watching(watcher):
+        readings.append(stream.add(1))
+    second.join()
+    assert order == [2**24]
+    assert [one.step for one in readings] == [1, 2]
 
 
 def test_a_stream_ends_at_its_horizon() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 torch = pytest.importorskip(
@@ -17,7 +20,10 @@ import sordino as so  # noqa: E402
 from learn.models import (  # noqa: E402
     CROSS_ENTROPY,
     AsksForLosses,
+    KeepsWhatItSaw,
+    LossThatRemembers,
     MeanOfBatch,
+    MixesWithoutGradient,
     Overwrites,
     Remembering,
     UsesAWeightTwice,
@@ -142,6 +148,11 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
             persons=[nobody, "a", nobody, 1, *"bbbb" * 14], max_examples=2, size=3, batch_size=1
         )
         assert some._examples.members.tolist() == [[3, -1], [1, -1], [4, 5]]
+    dates = np.array(["NaT", "2020-01-01", *["2021-01-01"] * 58], "datetime64[ns]")
+    masked = np.ma.array([7, 1, *[2] * 58], mask=[True, *[False] * 59])
+    for missing in (dates, masked):
+        some = trainer(persons=missing, max_examples=2, size=3, batch_size=1)
+        assert some._examples.members.tolist() == [[1, -1], [2, 3]]
     numbers = trainer(
         persons=np.array([np.nan, 2.0, 1.0, *[2.0] * 57]), max_examples=2, size=3, batch_size=1
     )
@@ -201,6 +212,18 @@ def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) ->
         ({"model": 3}, "a module of PyTorch"),
         ({"optimizer": None}, "one gradient a step"),
         ({"data": []}, "no examples"),
+        ({"data": (pd.DataFrame(np.zeros((3, 6))), np.zeros(3, int))}, "to_numpy"),
+        (
+            {"data": (np.array([["secret"] * 6]), np.zeros(1))},
+            r"this cannot be read as such .TypeError",
+        ),
+        ({"data": (torch.tensor(1.0), torch.tensor(1.0))}, "first axis counts examples"),
+        ({"data": ([[1.0] * 6] * 2, [0] * 2)}, "fails on made-up examples"),
+        (
+            {"epsilon": 1e-9, "delta": 1e-12, "rate": 1, "batch_size": None},
+            "larger epsilon or delta",
+        ),
+        ({"run": "mine/1"}, "without a slash"),
         ({"data": [{"x": 1}]}, "no pair .input, target. of numbers or tensors .ValueError."),
         ({"data": Unreadable()}, "no pair .input, target. of numbers or tensors .OSError."),
         ({"steps": 10**9}, "at most 100,000,000"),
@@ -315,6 +338,95 @@ def test_models_that_cannot_be_trained_are_refused_by_layer(model: Any, told: st
         trainer(model=model, optimizer=torch.optim.SGD(held, lr=0.1))
 
 
+@pytest.mark.parametrize("how", ["before", "detached", "frozen", "earlier ones", "neighbours"])
+def test_models_that_mix_examples_are_refused_also_where_no_gradient_shows_it(how: str) -> None:
+    """Else one example would move what others add, by more than the clipping norm in all."""
+    for kind, refused in ((how, True), ("not at all", False)):
+        model = MixesWithoutGradient(kind)
+        held = [p for p in model.parameters() if p.requires_grad]
+        given: dict[str, Any] = {"model": model, "optimizer": torch.optim.SGD(held, lr=0.1)}
+        if not refused:
+            trainer(**given)
+            continue
+        with pytest.raises(InvalidInput, match="depends on other examples"):
+            trainer(**given)
+
+
+def test_models_that_look_at_the_place_in_a_batch_are_refused() -> None:
+    """An example more or less moves the others to other places."""
+    model = MixesWithoutGradient("places")
+    with pytest.raises(InvalidInput, match="depends on its place"):
+        trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def test_losses_that_mix_examples_are_refused_also_where_no_gradient_shows_it() -> None:
+    def of_the_whole(out: Any, y: Any) -> Any:
+        losses = CROSS_ENTROPY(out, y)
+        return losses / losses.detach().sum()
+
+    def by_frequency(out: Any, y: Any) -> Any:
+        return CROSS_ENTROPY(out, y) / (y == 1).sum().clamp(min=1)
+
+    for loss in (of_the_whole, by_frequency):
+        with pytest.raises(InvalidInput, match="depends on other examples"):
+            trainer(loss=loss)
+        trainer(loss=loss, physical_batch=1)  # then each example is alone
+
+
+def test_examples_that_mix_are_found_behind_dropout_and_chance() -> None:
+    """Randomness that PyTorch draws is the same in each pass; a model with some of its own cannot be looked at."""
+
+    class Own(MixesWithoutGradient):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x + float(np.random.default_rng().normal()))
+
+    own = Own("not at all")
+    trainer(model=own, optimizer=torch.optim.SGD(own.parameters(), lr=0.1))
+    for how, refused in (("detached", True), ("not at all", False)):
+        model = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5), MixesWithoutGradient(how))
+        given: dict[str, Any] = {"optimizer": torch.optim.SGD(model.parameters(), lr=0.1)}
+        if refused:
+            with pytest.raises(InvalidInput, match="depends on other examples"):
+                trainer(model=model, **given)
+        else:
+            trainer(model=model, **given)
+
+
+@pytest.mark.parametrize("how", ["mean", "activations", "number", "table of places"])
+def test_models_that_keep_examples_in_attributes_are_refused(how: str) -> None:
+    """They are stored with the model, and may reach what later examples add."""
+    model = KeepsWhatItSaw(how)
+    given: dict[str, Any] = {"optimizer": torch.optim.SGD(model.parameters(), lr=0.1)}
+    if how == "table of places":
+        trainer(model=model, **given)
+        return
+    with pytest.raises(InvalidInput, match="'kept' of the model: examples that pass through"):
+        trainer(model=model, **given)
+
+
+def test_losses_that_remember_examples_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="'mean' of the loss: examples that pass through"):
+        trainer(loss=LossThatRemembers())
+    trainer(loss=nn.CrossEntropyLoss(reduction="none", label_smoothing=0.1))
+
+
+def test_a_state_that_cannot_be_told_is_refused_before_the_charge() -> None:
+    class WithMore(nn.Linear):  # type: ignore[misc]
+        def get_extra_state(self) -> Any:
+            return {"made": "today"}
+
+        def set_extra_state(self, state: Any) -> None: ...
+
+    model = nn.Sequential(nn.Linear(6, 3), WithMore(3, 3).requires_grad_(False))
+    with pytest.raises(InvalidInput, match="_extra_state' of the model's state"):
+        trainer(model=model, optimizer=torch.optim.SGD(model[0].parameters(), lr=0.1))
+
+
+def test_a_tuple_of_examples_is_a_dataset() -> None:
+    pairs = tuple((torch.randn(6), torch.tensor(1)) for _ in range(COUNT))
+    assert trainer(data=pairs).train(progress=False).steps == 6
+
+
 def test_the_optimizer_must_hold_all_that_is_trained() -> None:
     model, _, _ = built("mlp", 4)
     with pytest.raises(InvalidInput, match=r"2\.bias"):
@@ -397,6 +509,43 @@ def test_units_that_fail_add_nothing_and_stop_nothing(
     assert all(np.array_equal(a, b) for a, b in zip(with_them, without, strict=True))
     everyone = sums_of(trainer(**{**settings, "data": (x, y)}), monkeypatch, set())
     assert not np.array_equal(everyone[0], without[0])
+
+
+class Jittered:
+    """A dataset that draws from the generators that everybody uses."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, place: int) -> Any:
+        return torch.full((6,), random.random() + float(np.random.normal())), torch.tensor(1)
+
+
+@pytest.mark.parametrize("kind", ["dropout", "dataset"])
+def test_a_known_seed_does_not_tell_what_random_layers_draw(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever knows it knows what one example more does to all others, which noise does not cover."""
+    seen = []
+    for _ in range(2):
+        model = nn.Sequential(
+            nn.Linear(6, 16), nn.Dropout(0.5 if kind == "dropout" else 0.0), nn.Linear(16, 3)
+        )
+        for parameter in model.parameters():
+            nn.init.constant_(parameter, 0.1)
+        settings: dict[str, Any] = {"data": Jittered()} if kind == "dataset" else {}
+        made = trainer(
+            model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), steps=2, **settings
+        )
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        seen.append(sums_of(made, monkeypatch, set()))
+        after = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        assert torch.equal(states[0], after[0])
+        assert states[1:] == after[1:]
+    assert not np.array_equal(seen[0][0], seen[1][0])
 
 
 def test_no_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,6 +660,98 @@ def test_a_checkpoint_is_continued_once(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(RequestRefused, match="does not know this checkpoint"):
         third.resume(copy)
     third.ledger.close()
+
+
+def test_a_checkpoint_that_names_no_stretch_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is written before one has ended; with its own numbers it would take more steps than were paid for."""
+    place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    first._receipt = first._paying.begin(first.run, first.plan)
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        trainer(run="another").train(file, progress=False)
+    changed = torch.load(file, weights_only=True)
+    changed["mark"] |= {"run": first.run, "stretch": 0, "step": -100}
+    torch.save(changed, file)
+    with pytest.raises(RequestRefused, match="does not know this checkpoint"):
+        first.resume(file)
+    first.ledger.close()
+
+
+@pytest.mark.parametrize("setting", [{"epsilon": 3.0004}, {"rate": Fraction(33334, 100_000)}])
+def test_a_run_is_continued_with_exactly_what_was_paid_for(
+    setting: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with what looks the same in four digits."""
+    place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
+    given: dict[str, Any] = {"ledger": place, "budget": budget, "rate": Fraction(1, 3)}
+    given["batch_size"] = None
+    first = trainer(**given)
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        first.train(file, progress=False)
+    first.ledger.close()
+    other = trainer(**{**given, **setting})
+    with pytest.raises(RequestRefused, match="with these settings"):
+        other.resume(file)
+    other.ledger.close()
+
+
+def _of_analyst(name: str | None) -> Trainer:
+    made = trainer()
+    return trainer(ledger=made.ledger, analyst=name)
+
+
+def test_runs_of_an_analyst_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids in a ledger are each analyst's own."""
+    file = tmp_path / "run.pt"
+    first = _of_analyst("ada")
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        first.train(file, progress=False)
+    monkeypatch.setattr(trainer_module, "sampled", sampled)
+    second = trainer(ledger=first.ledger, analyst="ada").resume(file)
+    assert second._mark.step == 2
+    second.train(progress=False)
+    with pytest.raises(RequestRefused, match="holds no charge"):
+        trainer(ledger=first.ledger, analyst="bob").resume(file)
+
+
+@pytest.mark.parametrize("analyst", [None, "ada"])
+def test_a_copy_of_a_trainer_takes_no_step_again(
+    analyst: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _of_analyst(analyst)
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        first.train(progress=False)
+    monkeypatch.setattr(trainer_module, "sampled", sampled)
+    second = copy.copy(first)
+    first.train(progress=False)
+    with pytest.raises(RequestRefused, match="taken already"):
+        second.train(progress=False)
+
+
+def test_of_two_that_take_the_same_steps_at_once_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if the other one ends them between a look at the ledger and the entry."""
+    made = trainer()
+    made._receipt = made._paying.begin(made.run, made.plan)
+    look = made.ledger.payment
+
+    def slow(request: str, analyst: str | None = None) -> Any:
+        found = look(request, analyst)
+        monkeypatch.setattr(made.ledger, "payment", look)
+        other = copy.copy(made)
+        other.train(progress=False)
+        return found
+
+    monkeypatch.setattr(made.ledger, "payment", slow)
+    with pytest.raises(RequestRefused, match="taken already"):
+        made.train(progress=False)
 
 
 def test_steps_that_a_crash_loses_stay_spent(

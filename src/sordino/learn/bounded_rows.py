@@ -5,9 +5,9 @@ SCALE. Entries are multiplied by SCALE and cut off towards zero. Squares of whol
 so that no other row can change a norm. A vector longer than bound * SCALE * (1 - 2^-40) is shortened to that in
 floats, which errs by less than 2^-45, and cut off again, which lengthens no vector.
 
-Matrix products in floats may add in an order that depends on other rows. Here and in the estimators they are of whole
-numbers below 2^53, exact in every order; all else is done entry by entry, which does not depend on where an entry
-stands.
+Sums and matrix products in floats may add in an order that depends on other rows: NumPy adds up one row in another
+order than two, where columns lie together in memory. Here and in the estimators they are of whole numbers below 2^53,
+exact in every order; all else is done entry by entry, which does not depend on where an entry stands.
 """
 
 from __future__ import annotations
@@ -24,12 +24,21 @@ from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.privacy.exact import show
 
-__all__ = ["SCALE", "Box", "exact_scores", "noisy_moments", "noisy_sums", "on_lattice"]
+__all__ = [
+    "SCALE",
+    "Box",
+    "exact_scores",
+    "noisy_moments",
+    "noisy_sums",
+    "on_lattice",
+    "shortened",
+]
 
 SCALE = 2**12
 Floats = npt.NDArray[np.float64]
 
 _ROWS_AT_A_TIME = 2**16
+_NARROWEST, _WIDEST = 1e-150, 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +66,11 @@ class Box:
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             rule = "every lower limit must be finite and below its upper limit"
             raise InvalidInput(f"bounds={show(bounds)}", rule, "Pass bounds=(0, 1).")
+        with np.errstate(all="ignore"):
+            widths = high - low
+        if not ((widths > _NARROWEST).all() and (widths < _WIDEST).all()):
+            rule = f"limits must be from {_NARROWEST:g} to {_WIDEST:g} apart"
+            raise InvalidInput(f"bounds={show(bounds)}", rule, "Use other units for the features.")
         return Box(low, high)
 
     def unit(self, rows: Any) -> Floats:
@@ -74,6 +88,11 @@ def on_lattice(rows: Floats, bound: float) -> Floats:
     return np.asarray(np.trunc(whole * factor[:, None]))
 
 
+def shortened(rows: Floats, norm: float) -> Floats:
+    """The rows, each of norm at most `norm`, as multiples of 1 / SCALE: a function of the row alone."""
+    return on_lattice(rows, norm) / SCALE
+
+
 def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
     """Products of whole rows, whose sums of magnitudes are at most `most`, with public weights on a lattice of their
     own.
@@ -88,10 +107,8 @@ def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
 
 def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:
     """The sum of rows on the lattice with noise, exactly mu-Gaussian-private for one row more or less."""
-    whole = on_lattice(rows, bound)
-    total = sum(
-        (part.sum(0).astype(np.int64) for part in _parts(whole)), np.zeros(rows.shape[1], np.int64)
-    )
+    parts = _parts(on_lattice(rows, bound), bound * SCALE)
+    total = sum((part.sum(0).astype(np.int64) for part in parts), np.zeros(rows.shape[1], np.int64))
     return _released(total, Fraction(bound) * SCALE, mu) / SCALE
 
 
@@ -101,9 +118,9 @@ def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
     Privacy: one row adds z (outer) z, whose upper triangle has L2 norm at most |z|^2, in whole numbers. Products and
     their sums over this many rows stay below 2^53, so that they are exact in floats.
     """
-    whole, width = on_lattice(rows, bound), rows.shape[1]
+    parts, width = _parts(on_lattice(rows, bound), (bound * SCALE) ** 2), rows.shape[1]
     total = sum(
-        (np.rint(part.T @ part).astype(np.int64) for part in _parts(whole)),
+        (np.rint(part.T @ part).astype(np.int64) for part in parts),
         np.zeros((width, width), np.int64),
     )
     at = np.triu_indices(width)
@@ -112,14 +129,14 @@ def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
     return noisy + np.triu(noisy, 1).T
 
 
-def _parts(whole: Floats) -> list[Floats]:
-    if len(whole) and float(np.abs(whole).max()) ** 2 * _ROWS_AT_A_TIME >= 2.0**53:
-        raise InvalidInput(
-            "this bound", "sums would leave what floats hold exactly", "Declare a smaller row norm."
-        )
-    return [
-        whole[start : start + _ROWS_AT_A_TIME] for start in range(0, len(whole), _ROWS_AT_A_TIME)
-    ]
+def _parts(whole: Floats, most: float) -> list[Floats]:
+    """As many rows at a time as can be added up below 2^53, where each adds at most `most`, a public number."""
+    fit = int(2.0**53 / most) - 1
+    if fit < 1:
+        rule = "sums would leave what floats hold exactly"
+        raise InvalidInput("rows of this norm", rule, "Pass fewer columns, or a smaller row_norm.")
+    size = min(fit, _ROWS_AT_A_TIME)
+    return [whole[start : start + size] for start in range(0, len(whole), size)]
 
 
 def _released(total: npt.NDArray[np.int64], sensitivity: Fraction, mu: Fraction) -> Floats:

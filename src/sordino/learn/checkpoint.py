@@ -27,6 +27,10 @@ def model_digest(model: Any) -> str:
 def _digest(state: Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for name, value in sorted(state.items()):
+        if not isinstance(value, torch.Tensor):
+            rule = "a model's state must be tensors, so that it can be stored and known again"
+            hint = "Leave out get_extra_state() and the like."
+            raise InvalidInput(f"{name!r} of the model's state", rule, hint)
         found.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
         found.update(
             value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -30,7 +30,7 @@ from sordino.learn.layers import (
     trainable_layers,
 )
 from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out, kept_for_product
-from sordino.learn.row_pairs import RowPairs
+from sordino.learn.row_pairs import MOST_EXPONENT, RowPairs
 from sordino.learn.torch_extra import torch
 
 __all__ = ["ClippedSums", "Shapes", "captured_calls"]
@@ -434,7 +434,8 @@ class ClippedSums:
         for piece, fine, size_out in zip(rows, finenesses, sizes_out, strict=False):
             root, copies = math.sqrt(_size(piece.into) * self.per_unit), math.sqrt(piece.copies)
             size = self._norm_of(piece.into)
-            exponents = torch.ceil(torch.log2(size / (fine * root)) + 2.0**-20).clamp(-900, 900)
+            exponents = torch.ceil(torch.log2(size / (fine * root)) + 2.0**-20)
+            exponents = exponents.clamp(-MOST_EXPONENT, MOST_EXPONENT)
             scale = torch.where((size > 0) & torch.isfinite(size), torch.exp2(exponents), 1.0)
             into = copies * (size / scale + 0.5 * root) * (1 + 2.0**-30)
             into = torch.where(

@@ -46,6 +46,7 @@ __all__ = [
     "numbers_of",
     "positive_number",
     "rational_root",
+    "row_norm_of",
     "shape_of",
     "shared",
     "targets_of",
@@ -79,7 +80,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         )
         rows = _matrix(X)
         if rows.shape[1] < 1:
-            rule = f"it has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required"
+            rule = "it has 0 feature(s) while a minimum of 1 is required"
             raise InvalidInput("data without columns", rule, "Pass columns of numbers.")
         box = Box.of(self.bounds, rows.shape[1])
         self.n_features_in_ = rows.shape[1]
@@ -146,33 +147,58 @@ def _numbers(given: Any) -> Floats:
         rule = "sparse input is not supported"
         raise InvalidInput(f"data of type {type(given).__name__}", rule, "Pass X.toarray().")
     # what NumPy would take for its type depends on single cells
-    listed = isinstance(given, list | tuple)
-    found = np.array(given, object) if listed else np.asarray(given)
+    found = _listed(given) if isinstance(given, list | tuple) else np.asarray(given)
     if found.dtype.kind == "c":
         raise InvalidInput(
             f"data of type {found.dtype}", "Complex data not supported", "Pass real numbers."
         )
-    if found.dtype.kind == "O":
-        found = np.asarray(np.frompyfunc(_number, 1, 1)(found))
-    elif found.dtype.kind not in "biuf":
+    if found.dtype.kind not in "Obiuf":
         hint = "Encode texts as numbers over a public list of categories."
-        raise InvalidInput(f"data of type {found.dtype}", "rows are numbers", hint)
-    return np.asarray(found, float)
+        raise InvalidInput(f"data that are {_kind(found)}", "rows are numbers", hint)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of one cell
+        warnings.simplefilter("ignore")
+        if found.dtype.kind == "O":
+            found = np.asarray(np.frompyfunc(_number, 1, 1)(found))
+        return np.asarray(found, float)
 
 
 def _number(cell: Any) -> float:
     try:
         return float(cell)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever a cell raises
         return math.nan
+
+
+def _listed(given: list[Any] | tuple[Any, ...]) -> Any:
+    """Lists as an array of objects. As many columns as the first row has; a row of another length has no cells."""
+    width = _length(given[0]) if given else None
+    if width is None:
+        return np.fromiter(given, object, len(given))
+    cells = (cell for row in given for cell in (row if _length(row) == width else [None] * width))
+    return np.fromiter(cells, object, len(given) * width).reshape(len(given), width)
+
+
+def _length(row: Any) -> int | None:
+    """How many cells a row has; None for what is none."""
+    if isinstance(row, str | bytes | dict | set) or not hasattr(row, "__iter__"):
+        return None
+    try:
+        return len(row)
+    except Exception:  # a number in NumPy's clothes
+        return None
+
+
+def _kind(found: Any) -> str:
+    """What an array holds; its type would tell how long the longest text is."""
+    return {"U": "texts", "S": "bytes"}.get(found.dtype.kind, f"of type {found.dtype}")
 
 
 def _matrix(X: Any) -> Floats:  # noqa: N803
     rows = _numbers(X)
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
-        raise InvalidInput(
-            f"data of shape {rows.shape}", rule, "Reshape your data: one line for each row."
+        raise InvalidInput(  # how many rows there are is secret
+            f"data of {rows.ndim} dimensions", rule, "Reshape your data: one line for each row."
         )
     return rows
 
@@ -186,8 +212,8 @@ def _flat(found: Any, rows: int) -> Any:
         )
         found = found[:, 0]
     if found.shape != (rows,):
-        rule = f"there must be one target for each of the {rows} rows"
-        raise InvalidInput(f"targets of shape {found.shape}", rule, "Pass a flat array.")
+        rule = "there must be one target for each row"
+        raise InvalidInput(f"targets of {found.ndim} dimensions", rule, "Pass a flat array.")
     return found
 
 
@@ -209,8 +235,7 @@ def _conversion() -> type[Warning]:
 
 def targets_of(y: Any, rows: int) -> Any:
     """One target for each row."""
-    listed = isinstance(_given(y), list | tuple)
-    return _flat(np.array(y, object) if listed else np.asarray(y), rows)
+    return _flat(_listed(y) if isinstance(_given(y), list | tuple) else np.asarray(y), rows)
 
 
 def numbers_of(y: Any, rows: int) -> Floats:
@@ -235,6 +260,11 @@ def positive_number(name: str, value: Any) -> float:
             f"{name}={show(value)}", "it must be a number above zero", "Pass 1.0 or the like."
         )
     return float(value)
+
+
+def row_norm_of(declared: Any, longest: float) -> float:
+    """The norm to which rows are shortened: what was declared, or that of the longest row of the box."""
+    return longest if declared is None else min(float(declared), longest)
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -264,7 +294,7 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
         places = np.minimum(np.searchsorted(known, y), len(known) - 1)
         return known, np.where(known[places] == y, places, 0)
     if y.dtype.kind != "O" and (y.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
-        rule = f"targets of type {y.dtype} are never one of them"
+        rule = f"targets that are {_kind(y)} are never one of them"
         raise InvalidInput(
             f"classes={show(classes)}", rule, "Pass the classes as they stand in the data."
         )
@@ -275,7 +305,7 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
 def _place(index: dict[Any, int], value: Any) -> int:
     try:
         return index.get(value, 0)
-    except TypeError:  # a list or the like, which no class is
+    except Exception:  # a list, which no class is; or whatever a target raises
         return 0
 
 

@@ -37,11 +37,11 @@ class Examples:
             and len(data) == 2
             and all(hasattr(part, "shape") for part in data)
         ):
-            x, y = (torch.as_tensor(part) for part in data)
+            x, y = (_tensor(part) for part in data)
             if len(x) != len(y):
                 rule = "each example has one input and one target"
                 raise InvalidInput(
-                    f"{len(x)} inputs and {len(y)} targets", rule, "Pass arrays of one length."
+                    "inputs and targets", rule, "Pass arrays or tensors of one length."
                 )
             source, count = (x, y), len(x)
         elif (
@@ -49,7 +49,7 @@ class Examples:
             and hasattr(data, "__getitem__")
             and not isinstance(data, str | bytes | dict)
         ):
-            source, count = data, len(data)
+            source, count = list(data) if isinstance(data, tuple) else data, len(data)
         else:
             rule = "each example must have a known place, so that coins can be thrown for it"
             hint = "Pass (inputs, targets) as arrays or tensors, or a dataset with __len__ and __getitem__."
@@ -120,23 +120,23 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
                 f"max_examples={show(most)}", rule, "Pass persons= as well: who each example is of."
             )
         return np.arange(count, dtype=np.int64)[:, None]
-    names = np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
+    names = _names(persons)
     if names.shape != (count,):
-        rule = f"there must be one person for each of the {count} examples"
-        raise InvalidInput(
-            f"persons of shape {names.shape}", rule, "Pass a column of names or numbers."
-        )
+        rule = "there must be one person for each example"
+        raise InvalidInput("persons", rule, "Pass a column of names or numbers.")
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         rule = "how many examples of one person count must be declared, as it must not come from the data"
         raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
     known = np.array([_is_known(name) for name in names.tolist()], bool)
+    if names.dtype.kind in "mM":
+        known &= ~np.isnat(names)
     places, names = np.flatnonzero(known), names[known]
     if names.dtype == object:  # a mixture cannot be put in order; its texts can
         try:
             different = sorted(
                 set(names.tolist()), key=lambda name: f"{type(name).__name__} {name}"
             )
-        except TypeError:
+        except Exception:  # of a name of its own kind, whose text may quote it
             rule = "what names a person must be a text, a number or the like"
             hint = "Pass a column of names or numbers."
             raise InvalidInput("persons", rule, hint) from None
@@ -155,21 +155,50 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
     return members
 
 
+def _names(persons: Any) -> Any:
+    """A name for each example, None where it is masked."""
+    if isinstance(persons, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(persons), None, persons.data.astype(object))
+    return np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
+
+
 def _is_known(name: Any) -> bool:
     """Whether it is the name of somebody: None is nobody's, nor is what does not equal itself, such as NaN."""
     try:
         return name is not None and bool(name == name)
     except TypeError:  # pandas' NA
         return False
-    except ValueError:  # an array, which is no name either way
+    except Exception:  # an array or the like, which is no name either way
         return True
 
 
-def made_up(form: Any, count: int, numbers: Sequence[float]) -> Any:
-    """Examples of the same shape and type that tell nothing: given numbers in turn, zeros and ones where whole."""
-    size = int(form.numel()) * count
+def _tensor(part: Any) -> Any:
+    try:
+        found = torch.as_tensor(part)
+    except Exception as error:  # its own text may quote a cell
+        rule = f"inputs and targets are numbers, and this cannot be read as such ({type(error).__name__})"
+        hint = "Pass arrays or tensors of numbers; of a data frame, frame.to_numpy('float32')."
+        raise InvalidInput(f"data of type {type(part).__name__}", rule, hint) from None
+    if found.dim() < 1:
+        raise InvalidInput(
+            "a single number", "the first axis counts examples", "Pass one line for each example."
+        )
+    return found
+
+
+def made_up(form: Any, count: int, numbers: Sequence[float], *, other: bool = False) -> Any:
+    """Examples of the same shape and type that tell nothing: given numbers in turn, zeros and ones where whole.
+
+    The `other` ones differ in every row: their numbers begin elsewhere, and whole ones are all alike in a row.
+    """
+    width = int(form.numel())
+    size = width * count
     if form.dtype.is_floating_point:
-        filled = torch.as_tensor(np.resize(np.asarray(numbers), size)).to(form.dtype)
+        found = np.roll(np.asarray(numbers), len(numbers) // 2 if other else 0)
+        filled = torch.as_tensor(np.resize(found, size)).to(form.dtype)
     else:
-        filled = (torch.arange(size) % 2).to(form.dtype)
+        filled = torch.arange(size) % 2
+        if other and size:
+            filled = (1 - filled.reshape(count, width)[:, :1]).expand(count, width)
+        filled = filled.to(form.dtype)
     return filled.reshape(count, *form.shape)

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 from sordino.mechanisms.gaussian import Gaussian
+from sordino.privacy.exact import four_digits
 
 __all__ = ["CLIP_STEPS", "MOST_UNITS", "GradientNoise"]
 
@@ -26,6 +28,8 @@ MOST_UNITS = 2**28
 """So many units can be summed in int64 without overflow, with as much room again for the noise."""
 
 _NOISE_BITS = 8
+_LARGEST = 2**19
+"""A thousand times this much noise, beside the largest sum, is below 2^63."""
 
 
 class GradientNoise(Gaussian):
@@ -40,6 +44,10 @@ class GradientNoise(Gaussian):
     @classmethod
     def of(cls, sigma: Fraction) -> GradientNoise:
         """The noise of a multiplier: its standard deviation is sigma clipping norms."""
+        if sigma > _LARGEST:
+            rule = f"sums and noise fit into 64 bits up to {_LARGEST:,} clipping norms"
+            hint = "Pass a larger epsilon or delta: nothing can be learned under so much noise."
+            raise InvalidInput(f"noise of {four_digits(sigma)} clipping norms", rule, hint)
         return cls._for(Fraction(CLIP_STEPS), sigma * CLIP_STEPS, 1)
 
     @cached_property

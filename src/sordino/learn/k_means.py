@@ -17,6 +17,7 @@ from sordino.learn.estimator import (
     ClusterMixin,
     PrivateEstimator,
     positive_number,
+    row_norm_of,
     shared,
     whole_number,
 )
@@ -61,7 +62,7 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
         """The centres after all rounds, in the unit box."""
         (each,) = set(shared(mu, [Fraction(1, int(self.rounds))] * int(self.rounds)))
         width, k = x.shape[1], int(self.n_clusters)
-        norm = math.sqrt(width) / 2 if self.row_norm is None else float(self.row_norm)
+        norm = row_norm_of(self.row_norm, math.sqrt(width) / 2)
         bound = math.sqrt(norm**2 * 2)
         centres = _spread(k, width)
         parts = np.column_stack([np.full(len(x), norm), x - 0.5])

@@ -13,12 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.learn.bounded_rows import Floats, noisy_moments
+from sordino.learn.bounded_rows import Floats, noisy_moments, shortened
 from sordino.learn.estimator import (
     PrivateEstimator,
     RegressorMixin,
     numbers_of,
     positive_number,
+    row_norm_of,
     shape_of,
 )
 from sordino.privacy.exact import show
@@ -62,8 +63,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
                 scaled = (2 * targets - (low + high)) / (high - low)
             t = np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
             d = x.shape[1]
-            norm = math.sqrt(d) if self.row_norm is None else float(self.row_norm)
-            x = x * np.minimum(1.0, norm / np.maximum(np.sqrt((x * x).sum(1)), 1e-300))[:, None]
+            norm = row_norm_of(self.row_norm, math.sqrt(d))
+            x = shortened(x, norm)
             bound = math.sqrt(norm**2 + 2)
             moments = noisy_moments(np.column_stack([x, np.ones(len(x)), t]), bound, mu)
             weights = _solved(moments, bound**2 / float(mu))

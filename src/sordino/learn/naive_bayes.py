@@ -12,12 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from sordino.learn.bounded_rows import Floats, noisy_sums
+from sordino.learn.bounded_rows import Floats, noisy_sums, shortened
 from sordino.learn.estimator import (
     ClassifierMixin,
     PrivateEstimator,
     classes_of,
     positive_number,
+    row_norm_of,
     shape_of,
     targets_of,
 )
@@ -70,8 +71,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _learn(self, x: Floats, mu: Fraction, places: Any) -> None:
         d = x.shape[1]
-        norm = math.sqrt(d) if self.row_norm is None else float(self.row_norm)
-        x = x * np.minimum(1.0, norm / np.maximum(np.sqrt((x * x).sum(1)), 1e-300))[:, None]
+        norm = row_norm_of(self.row_norm, math.sqrt(d))
+        x = shortened(x, norm)
         parts = np.column_stack([np.ones(len(x)), x, x * (1 - x)])
         width, kinds = parts.shape[1], len(self.classes_)
         spread = np.zeros((len(x), kinds, width))

@@ -18,6 +18,7 @@ from sordino.ledger.memory import MemoryStore
 from sordino.ledger.opening import first_entry, open_store
 from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request
+from sordino.ledger.state import Payment
 from sordino.ledger.terms import Allowance, Terms
 from sordino.ledger.witness import Witness
 from sordino.privacy.budget import Budget
@@ -109,16 +110,20 @@ class Payments:
 
     def begin(self, run: str, plan: RunPlan) -> Receipt:
         """Charge the whole run; RequestRefused if it was charged before."""
-        if self.ledger.payment(run) is not None:
+        if self._payment(run) is not None:
             rule = "this run was paid for and begun before"
             raise RequestRefused(
                 run, rule, "Continue it from its checkpoint by resume(), or name another run."
             )
         return self.ledger.charge(plan.charge, self._request(run)).receipt
 
+    def _payment(self, request: str) -> Payment | None:
+        """What the analyst of this run was charged under an id: ids of others are others'."""
+        return self.ledger.payment(request, self.analyst)
+
     def paid(self, run: str) -> Receipt:
         """The receipt of a run that was begun."""
-        payment = self.ledger.payment(run)
+        payment = self._payment(run)
         if payment is None or payment.body != self._request(run).body:
             rule = "the ledger holds no charge for this run with these settings"
             raise RequestRefused(
@@ -131,10 +136,13 @@ class Payments:
     def open_stretch(self, mark: Mark, until: int) -> Receipt:
         """Make the next steps of a run ours, durably, before any of them is taken: nobody can take them again."""
         request = self._request(mark.run, mark.stretch + 1, f"steps {mark.step + 1} to {until}")
-        if self.ledger.payment(request.id) is not None:
+        known = self._payment(request.id) is not None
+        # the ledger decides who was first; it gives an answer again where the steps were ended in between
+        paid = None if known else self.ledger.charge(NOTHING, request)
+        if paid is None or paid.answer is not None:
             rule = "these steps were taken already"
             raise RequestRefused(request.id, rule, "Continue from the last checkpoint of the run.")
-        return self.ledger.charge(NOTHING, request).receipt
+        return paid.receipt
 
     def close_stretch(self, receipt: Receipt, mark: Mark) -> None:
         """Record where the stretch ended, and with which model."""
@@ -145,12 +153,12 @@ class Payments:
         refuses one that is not the last.
         """
         self.paid(mark.run)
-        payment = self.ledger.payment(f"{mark.run}/{mark.stretch}")
-        if mark.stretch and (payment is None or payment.answer != digest(mark.answer)):
+        payment = self._payment(f"{mark.run}/{mark.stretch}")
+        if payment is None or payment.answer != digest(mark.answer):
             rule = "the ledger does not know this checkpoint"
             raise RequestRefused(mark.run, rule, "Load the file that the run wrote, unchanged.")
         stretch, step = mark.stretch, mark.step
-        while (later := self.ledger.payment(f"{mark.run}/{stretch + 1}")) is not None:
+        while (later := self._payment(f"{mark.run}/{stretch + 1}")) is not None:
             if later.status == "answered":
                 rule = "the run was continued after this checkpoint"
                 raise RequestRefused(

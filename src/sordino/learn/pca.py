@@ -13,6 +13,7 @@ from sordino.learn.estimator import (
     PrivateEstimator,
     TransformerMixin,
     positive_number,
+    row_norm_of,
     shape_of,
     whole_number,
 )
@@ -58,8 +59,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
                 f"n_components={show(self.n_components)}", rule, "Pass n_components=2."
             )
         with self._fitting(X) as (x, mu):
-            norm = math.sqrt(width) if self.row_norm is None else float(self.row_norm)
-            bound = math.sqrt(min(norm**2, width / 4) + 1)
+            bound = math.sqrt(row_norm_of(self.row_norm, math.sqrt(width) / 2) ** 2 + 1)
             moments = noisy_moments(np.column_stack([x - 0.5, np.ones(len(x))]), bound, mu)
             count = max(float(moments[-1, -1]), 1.0)
             mean = np.clip(moments[-1, :-1] / count, -0.5, 0.5)

@@ -13,9 +13,11 @@ from sordino.learn.lattice import norms_of
 from sordino.learn.layers import RowPair
 from sordino.learn.torch_extra import torch
 
-__all__ = ["RowPairs"]
+__all__ = ["MOST_EXPONENT", "RowPairs"]
 
-_MOST_EXPONENT = 100
+MOST_EXPONENT = 100
+"""Of the power of two by which an input is divided: what float64 loses of a gradient's squares stays nothing then."""
+
 _LARGEST_FACTOR = 2.0**100
 
 
@@ -31,7 +33,7 @@ class RowPairs:
         most, half, constant = limits[:, :, None]
         into = torch.hypot(torch.stack([norms_of(piece.into) for piece in pieces]), constant)
         ratio = into * (1 + 2.0**-30) / most
-        exponents = torch.frexp(ratio).exponent.clamp(-_MOST_EXPONENT, _MOST_EXPONENT)
+        exponents = torch.frexp(ratio).exponent.clamp(-MOST_EXPONENT, MOST_EXPONENT)
         self.scales = _power_of_two(exponents)
         self._inverses = _power_of_two(-exponents)
         fits = ratio <= self.scales  # also false where it is no number

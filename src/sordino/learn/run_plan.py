@@ -167,6 +167,14 @@ class RunPlan:
             f"{_UNITS[self.neighbors]} one {self.unit}"
         )
 
+    @property
+    def exact(self) -> str:
+        """All that its loss depends on, to the last digit: what is shown is rounded."""
+        return (
+            f"{self.steps} steps, rate {self.rate}, sigma {self.sigma}, delta {self.delta}, bands {self.bands}, "
+            f"{self.neighbors.value}, {self.unit}"
+        )
+
     def __str__(self) -> str:
         over = f", noise correlated over {self.bands}" if self.bands > 1 else ""
         return (

@@ -8,6 +8,7 @@ Theorem. All readings of a `Stream` together are mu-Gaussian-private for one per
 from __future__ import annotations
 
 import math
+import threading
 import uuid
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +22,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Receipt, Request
 from sordino.mechanisms.gaussian import Gaussian
+from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.exact import Number, four_digits, open_unit, positive, show
 from sordino.privacy.loss import GaussianLoss, largest_mu
 
@@ -46,13 +48,14 @@ class Reading:
         return f"step {self.step}: {self.total} (standard deviation {four_digits(self.sd)})"
 
 
-class Stream:
+class Stream(SingleUse):
     """Adds up whole numbers (counts, or sums on a lattice) that arrive step by step, and tells the noisy total after
     each.
 
     With a `horizon` it ends after this many steps; without, it goes on in blocks of doubling length. `width` makes each
     number a vector. `bands` keeps only this many steps in memory, at some more error; if a person's steps are at least
-    `bands` apart (`spacing`), several steps cost the root of their number instead of the number.
+    `bands` apart (`spacing`), several steps cost the root of their number instead of the number. It belongs to one
+    process and is never copied: two that go on from one past would tell of it with new noise each.
 
     Example:
         >>> visits = Stream(epsilon=1, delta=1e-6, horizon=365)
@@ -60,6 +63,8 @@ class Stream:
         >>> reading.step, visits.sd_at(365) < 15 < math.sqrt(365) * 4.22
         (1, True)
     """
+
+    _counted = "what it remembers must not be told with other noise"
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class Stream:
         ledger: Ledger | None = None,
         analyst: str | None = None,
     ) -> None:
+        super().__init__()
         self.mu = largest_mu(positive("epsilon", epsilon).lower, open_unit("delta", delta).lower)
         for name, value in (
             ("sensitivity", sensitivity),
@@ -102,12 +108,12 @@ class Stream:
             )
             self.receipt = ledger.charge(Charge.of(GaussianLoss(self.mu)), request).receipt
             ledger.store(self.receipt, b"begun")  # its readings are for whoever holds the stream
-        self._before: Any = 0 if width is None else np.zeros(width)
-        self._variance_before = 0.0
-        self._step = 0
-        self._block = _Block(
-            self._mechanism_of(horizon or _FIRST_BLOCK), horizon or _FIRST_BLOCK, bands
-        )
+        self._one_at_a_time = threading.Lock()
+        nothing = _Earlier(0 if width is None else np.zeros(width), 0.0, 0)
+        self._block = self._block_of(horizon or _FIRST_BLOCK, nothing)
+
+    def _block_of(self, length: int, earlier: _Earlier) -> _Block:
+        return _Block(self._mechanism_of(length), length, self.bands, earlier)
 
     def _mechanism_of(self, length: int) -> Gaussian:
         square = sum(r * r for r in coefficients(length, self.bands))
@@ -115,24 +121,34 @@ class Stream:
         return Gaussian._for(moved, moved / self.mu, 1)
 
     def add(self, value: Any) -> Reading:
-        """Add the exact number of the next step; the noisy total so far."""
+        """Add the exact number of the next step; the noisy total so far.
+
+        A call that is interrupted has added its number, or nothing: `step` says how many were added.
+        """
+        self._expect_own_process()
         exact = self._checked(value)
+        with self._one_at_a_time:
+            return self._added(exact)
+
+    @property
+    def step(self) -> int:
+        """How many steps were added."""
+        return self._block.earlier.steps + self._block.steps
+
+    def _added(self, exact: Any) -> Reading:
         if self._block.full:
             if self.horizon is not None:
                 raise InvalidInput(
-                    f"step {self._step + 1}",
+                    f"step {self.step + 1}",
                     f"the horizon is {self.horizon} steps",
                     "Begin a new stream.",
                 )
-            self._before = self._before + self._block.total
-            self._variance_before += self._block.variance(self._block.length)
             length = min(2 * self._block.length, _MOST_STEPS)
-            self._block = _Block(self._mechanism_of(length), length, self.bands)
+            self._block = self._block_of(length, self._block.ended())
         increment = self._block.add(exact)
-        self._step += 1
         sd, own = self._sd(), self._block.increment_sd()
-        total = self._before + self._block.total
-        return Reading(self._step, total.copy() if self.width else float(total), sd, increment, own)
+        total = self._block.earlier.total + self._block.total
+        return Reading(self.step, total.copy() if self.width else float(total), sd, increment, own)
 
     def _checked(self, value: Any) -> Any:
         if self.width is None:
@@ -149,49 +165,81 @@ class Stream:
         return found.astype(object)
 
     def _sd(self) -> float:
-        return math.sqrt(self._variance_before + self._block.variance(self._block.steps))
+        return math.sqrt(self._block.earlier.variance + self._block.variance(self._block.steps))
 
     def sd_at(self, step: int) -> float:
         """The standard deviation of the total after a step; known beforehand."""
         variance, length = 0.0, self.horizon or _FIRST_BLOCK
         while True:
-            block = _Block(self._mechanism_of(length), length, self.bands)
+            block = self._block_of(length, _Earlier(0, 0.0, 0))
             if step <= length or self.horizon is not None:
                 return math.sqrt(variance + block.variance(min(step, length)))
             variance += block.variance(length)
             step, length = step - length, min(2 * length, _MOST_STEPS)
 
 
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """What came before a block: the total that was told, its variance, and how many steps there were."""
+
+    total: Any
+    variance: float
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """What a block remembers: the last exact numbers, the newest first, what was told of them, and their total."""
+
+    exact: list[Any]
+    found: list[Any]
+    steps: int
+    total: Any
+
+
 class _Block:
     """A run of steps with a known length: y = R x + noise is what is released, and totals are computed from y alone."""
 
-    def __init__(self, mechanism: Gaussian, length: int, bands: int | None) -> None:
-        self.mechanism, self.length = mechanism, length
+    def __init__(
+        self, mechanism: Gaussian, length: int, bands: int | None, earlier: _Earlier
+    ) -> None:
+        self.mechanism, self.length, self.earlier = mechanism, length, earlier
         self.whole = coefficients(length, bands)
         self.floats = np.array(self.whole, float) / 2**_BITS
-        self.exact: list[Any] = []
-        self.found: list[Any] = []
-        self.steps = 0
-        self.total: Any = 0.0
+        self._past = _Past([], [], 0, 0.0)
         self._spread: Floats | None = None
 
     @property
     def full(self) -> bool:
         return self.steps == self.length
 
+    @property
+    def steps(self) -> int:
+        return self._past.steps
+
+    @property
+    def total(self) -> Any:
+        return self._past.total
+
     def add(self, exact: Any) -> Any:
-        self.exact = [exact, *self.exact[: len(self.whole) - 1]]
-        mixed = sum(r * x for r, x in zip(self.whole, self.exact, strict=False))
+        past = self._past
+        every = [exact, *past.exact[: len(self.whole) - 1]]
+        mixed = sum(r * x for r, x in zip(self.whole, every, strict=False))
         released = self.mechanism.release(
             mixed if isinstance(mixed, int) else np.asarray(mixed, object)
         )
         own = np.asarray(released, float) / 2**_BITS
-        past = zip(self.floats[1:], self.found, strict=False)
-        increment = own - sum((r * x for r, x in past), np.zeros_like(own))
-        self.found = [increment, *self.found[: len(self.whole) - 2]]
-        self.steps += 1
-        self.total = self.total + increment
-        return float(increment) if increment.ndim == 0 else increment
+        known = zip(self.floats[1:], past.found, strict=False)
+        increment = own - sum((r * x for r, x in known), np.zeros_like(own))
+        found = [increment, *past.found[: len(self.whole) - 2]]
+        # all at once: after an interrupt a number is in it with its noise, or not at all
+        self._past = _Past(every, found, past.steps + 1, past.total + increment)
+        return float(increment) if increment.ndim == 0 else increment.copy()
+
+    def ended(self) -> _Earlier:
+        """This block and those before it."""
+        variance = self.earlier.variance + self.variance(self.length)
+        return _Earlier(self.earlier.total + self.total, variance, self.earlier.steps + self.length)
 
     def _inverse(self) -> Floats:
         """The first column of R^-1: how noise of one step echoes in the increments."""

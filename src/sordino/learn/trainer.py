@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import random
+import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -33,7 +35,11 @@ from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
 from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
 from sordino.learn.process_group import ProcessGroup
-from sordino.learn.rehearsal import expect_whole_gradients, unchanged
+from sordino.learn.rehearsal import (
+    expect_examples_apart,
+    expect_whole_gradients,
+    unchanged,
+)
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import Turns, sampled
 from sordino.learn.torch_extra import torch
@@ -148,9 +154,13 @@ class Trainer:
         sigma = self.plan.sigma
         self._noise = GradientNoise.of(sigma) if bands == 1 else CorrelatedNoise(sigma, bands)
         self._turns: Turns | None = None
+        model_digest(model)  # refuses a state that cannot be told at the end
         self._rehearse()
         settings = self._settings(clip)
         self._group.expect_same({"plan": settings, "number of examples": self._examples.units})
+        if run is not None and "/" in run:
+            rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
+            raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
         self.run = self._group.by_first(lambda: run or f"training-{uuid.uuid4().hex}")
         self._payments: Payments | None = None
 
@@ -187,7 +197,15 @@ class Trainer:
         shapes = ",".join(
             f"{self._sums.names[key]}{tuple(p.shape)}" for key, p in self._sums.parameters.items()
         )
-        return f"{self.plan}; {self.plan.neighbors.value}; {self.plan.unit}; clip {clip!r}; model {digest(shapes)[:16]}"
+        parts = (
+            str(self.plan),
+            self.plan.neighbors.value,
+            self.plan.unit,
+            f"clip {clip!r}",
+            f"model {digest(shapes)[:16]}",
+            f"exactly {digest(self.plan.exact)[:16]}",  # a run paid for is not continued with a little less noise
+        )
+        return "; ".join(parts)
 
     def _device(self) -> Any:
         return next(iter(self._sums.parameters.values())).device
@@ -212,11 +230,26 @@ class Trainer:
         count = self._sums.units * self._sums.per_unit
         form_x, form_y = self._examples.forms
         numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
-        x, y = (made_up(form, count, numbers).to(self._device()) for form in (form_x, form_y))
+        (x, y), (other_x, other_y) = (
+            [
+                made_up(form, count, numbers, other=other).to(self._device())
+                for form in (form_x, form_y)
+            ]
+            for other in (False, True)
+        )
         every = torch.ones(count, dtype=torch.bool, device=x.device)
         only = every.clone()
         only[1:] = False
-        with _told("the model"), unchanged(self.model):
+        with _told(
+            "the model"
+        ):  # what is kept from a first pass, such as a table of places, may stay
+            captured_calls(
+                self.model,
+                self._sums.layers,
+                self._sums.parameters,
+                self._losses(other_x, other_y, every),
+            )
+        with _told("the model"), unchanged(self.model, self._loss):
             calls, losses = captured_calls(
                 self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every)
             )
@@ -246,6 +279,12 @@ class Trainer:
             )
         self._sums.learn_shapes(calls)
         with _told("the model"):
+            expect_examples_apart(
+                self._sums,
+                lambda x, y: self._losses(x, y, every),
+                (x, y),
+                (other_x, other_y),
+            )
             expect_whole_gradients(self._sums, self._losses(x, y, every))
 
     def train(
@@ -269,7 +308,7 @@ class Trainer:
         self._group.equalize(self.model.state_dict().values())
         every = self.plan.steps if path is None else between
         self.model.train()
-        with _bar(self.plan.steps, show=progress) as moved:
+        with _secret_chance(), _bar(self.plan.steps, show=progress) as moved:
             while self._mark.step < self.plan.steps:
                 self._stretch(path, min(self._mark.step + every, self.plan.steps), moved)
         statement = self._group.by_first(self._statement)
@@ -443,6 +482,27 @@ class Trainer:
             f"{four_digits(size)} clipping norms{over}. "
             f"Paid as entry {receipt.number} of the ledger ({self.ledger.place}) before data were read."
         )
+
+
+@contextlib.contextmanager
+def _secret_chance() -> Iterator[None]:
+    """Random layers and datasets draw from seeds that nobody knows; afterwards generators are as they were.
+
+    How much is drawn depends on samples. With a seed that others know, an example more or less would move all others
+    to other numbers that they know as well.
+    """
+    before = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    numbers, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        torch.manual_seed(secrets.randbits(63))
+        np.random.seed([secrets.randbits(32) for _ in range(8)])  # noqa: NPY002
+        random.seed(secrets.randbits(256))
+        yield
+    finally:
+        torch.set_rng_state(before[0])
+        torch.cuda.set_rng_state_all(before[1])
+        np.random.set_state(numbers)  # noqa: NPY002
+        random.setstate(plain)
 
 
 class _OutOfMemory(SordinoError):
