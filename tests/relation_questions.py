@@ -321,7 +321,7 @@ class Questions:
             if (some := self.pick(scope, "n", "b", "c", "t", "d", "m")) is not None:
                 self.item(items, self.ref(scope, some), some)
         distinct = bool(people) and rng.random() < 0.2
-        if not distinct and rng.random() < 0.6:
+        if rng.random() < 0.6:
             for col in scope.visible("i"):
                 self.item(items, self.ref(scope, col), col)
         if rng.random() < 0.5:

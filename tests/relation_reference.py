@@ -150,19 +150,9 @@ def selected(rows: tree.Rows | tree.UnionAll, declared: dataset.Dataset, raw: Ra
     found = filtered(found, first, rows.where, declared, raw)
     if rows.keys is not None:
         found = _per_person(found, first, rows)
-    elif rows.items or not rows.every:
+    elif rows.items or not rows.every or any(field.hidden for field in found.fields):
         found = _derived(found, first, rows)
-    if not rows.distinct:
-        return found
-    values = [i for i, field in enumerate(found.fields) if field.type is not None]
-    people = [i for i, field in enumerate(found.fields) if field.person]
-    once = {(person, tuple(cells[i] for i in values)): cells for person, cells in found.rows}
-    kept = [
-        (person, tuple(cells[i] for i in (*people, *values))) for (person, _), cells in once.items()
-    ]
-    return replace(
-        found, fields=tuple(found.fields[i] for i in (*people, *values)), rows=tuple(kept)
-    )
+    return replace(found, rows=tuple(dict.fromkeys(found.rows))) if rows.distinct else found
 
 
 # tables

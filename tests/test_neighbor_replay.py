@@ -43,6 +43,7 @@ from sordino.plan.cost import Cost
 from sordino.plan.fragments import not_null
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.relations import PERSON
+from sordino.plan.releases import Sums
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm, Sensitivity, bounding
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
@@ -233,6 +234,33 @@ def test_all_combinations_of_bounds(limits: Bounds) -> None:
     assert list(itertools.chain(*found)) == []
     show(tightness)
     assert max(tightness.values()) > 0.5
+
+
+def test_numbers_whose_step_nobody_declared_are_rounded_where_they_are_added_up() -> None:
+    """A step of ours is no promise of the owner: halfway between two numbers -2.5 is itself, and 20.3 is above 20.2."""
+    world = dataclasses.replace(
+        random_world(random.Random(1)),
+        person=False,
+        columns={"y": {"type": "float", "min": 0, "max": 1e150}, "z": {"type": "float", "min": 0, "max": 1e9}},
+        types={"y": pa.float64(), "z": pa.float64()},
+        lookup=[],
+    )  # fmt: skip
+    table = pa.table({"y": [0.5, 20.3], "z": [0.5, 20.3]})
+    dataset = world.dataset(table)
+    low = tree.Call("-", (tree.Column("y"), tree.Literal(3)))
+    cut = tree.Call("clamp", (low, tree.Literal(-3), tree.Literal(10)))
+    above = tree.Call(">", (tree.Column("z"), tree.Literal(Fraction("20.2"))))
+    asked = {"cut": tree.Aggregate("sum", (cut,)), "above": tree.Aggregate("sum", (above,))}
+    outputs = tuple(tree.Output(*one) for one in asked.items())
+    found = planned(tree.Query(tree.Table("data"), outputs), dataset, "laplace")
+    bench().load(dataset.tables, {"data": table})
+    sums = bench().run(found)
+    assert sums == reference(found, dataset, table.to_pylist(), {"wards": []})
+    total, count = (Fraction(sums.vectors[one.name][()][0], one.unit) for one in found.sums)
+    answering = found.answering(asked["cut"])
+    assert isinstance(answering, Sums)
+    assert answering.partial.grids[0].step * total == Fraction(15, 2)
+    assert count == 1
 
 
 @pytest.mark.slow

@@ -87,6 +87,11 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "orders and staff together", "the persons of one", "persons",
         "SELECT COUNT(*) AS n FROM (SELECT x FROM orders UNION ALL SELECT x FROM customers) AS e",
     ),
+    "a union with the person in another place": (
+        "SELECT COUNT(*) AS n FROM (SELECT id, x FROM customers UNION ALL SELECT x, customer_id FROM orders) AS e",
+        "UNION ALL", "the person in the same place", "same order",
+        "SELECT COUNT(*) AS n FROM (SELECT id, x FROM customers UNION ALL SELECT customer_id, x FROM orders) AS e",
+    ),
     "public rows in a union": (
         "SELECT COUNT(*) AS n FROM (SELECT c FROM regions UNION ALL SELECT c FROM orders) AS e",
         "regions and orders together", "public", "JOIN",

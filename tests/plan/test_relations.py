@@ -37,6 +37,35 @@ def test_the_number_of_rows_is_not_known_where_some_may_be_missing(source: str) 
     assert not planned(f"SELECT AVG(x) AS m FROM {source}", dataset).who.certain
 
 
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ("SELECT DISTINCT customer_id FROM orders", 3),
+        ("SELECT DISTINCT customer_id, id FROM orders", 4),
+        ("SELECT DISTINCT id, customer_id, c FROM orders", 4),
+        (
+            "SELECT DISTINCT o.id, o.customer_id FROM orders AS o JOIN lines AS l ON o.id = l.order_id",
+            3,
+        ),
+    ],
+)
+def test_rows_with_different_keys_are_different(rows: str, count: int) -> None:
+    """A key that can only be compared tells rows apart like any other column."""
+    plan = planned(f"SELECT COUNT(*) AS n FROM ({rows}) AS s")
+    assert exact_sums(plan, declared()).vectors["s0"].tolist() == [[count]]
+    assert plan.whose.single == (count == 3 and "id," not in rows and ", id" not in rows)
+
+
+def test_a_star_has_a_column_of_using_once() -> None:
+    """Rows of all columns are those of the same columns in a list."""
+    for items in ("*", "*, x AS y"):
+        text = (
+            f"SELECT SUM(r) AS n FROM (SELECT {items} FROM customers JOIN regions USING (c)) AS s"
+        )
+        plan = planned(f"{text} WHERE c = 'B'")
+        assert exact_sums(plan, declared()).vectors["s0"].tolist() == [[2]]
+
+
 def test_rows_that_differ_in_a_key_only_come_in_one_order() -> None:
     """Equal in all columns, two orders still have different lines: which one is the first must not hang on the file."""
     orders = pa.table({"customer_id": [1, 1], "id": [10, 11], "x": [5, 5], "c": ["A", "A"]})

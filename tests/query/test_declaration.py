@@ -27,9 +27,11 @@ from hypothesis import strategies as st
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.neighbors import Neighbors
+from sordino.query.aggregates.grid import Grid
 from sordino.query.bounds import NAMES, Bounds
+from sordino.query.column_text import column_line, outward
 from sordino.query.dataset import Column, Dataset, Source, Table
-from sordino.query.types import Day, Moment, Number, Text, Truth
+from sordino.query.types import Day, Moment, Number, Text, Truth, default_step
 
 PAGE = Path(__file__).parents[2] / "docs" / "declaration.md"
 CANARY = "canary-7f3a91"
@@ -115,11 +117,10 @@ def test_every_kind_and_key_is_on_the_page() -> None:
         ('type = "float"', Number()),
         ('type = "float", step = 0.1', Number(step=Fraction(1, 10))),
         ('type = "float", min = 0.1, max = 0.3, step = 0.1', Number(Fraction(1, 10), Fraction(3, 10), Fraction(1, 10))),
-        ('type = "float", min = 0, max = 5000', Number(Fraction(0), Fraction(5000), Fraction(1, 1000))),
-        ('type = "float", min = 0, max = 1e6', Number(Fraction(0), Fraction(10**6), Fraction(1))),
-        ('type = "float", min = 0, max = 999_999', Number(Fraction(0), Fraction(999_999), Fraction(1, 10))),
-        ('type = "float", min = 0, max = 1e-300', Number(Fraction(0), Fraction(1, 10**300), Fraction(1, 10**306))),
-        ('type = "float", min = -1e20, max = 1e20', Number(Fraction(-(10**20)), Fraction(10**20), Fraction(10**14))),
+        ('type = "float", min = 0, max = 5000', Number(Fraction(0), Fraction(5000))),
+        ('type = "float", min = 0, max = 1e6', Number(Fraction(0), Fraction(10**6))),
+        ('type = "float", min = 0, max = 1e-300', Number(Fraction(0), Fraction(1, 10**300))),
+        ('type = "float", min = -1e20, max = 1e20', Number(Fraction(-(10**20)), Fraction(10**20))),
         ('type = "category", values = ["bb", "", "ä"]', Text(("bb", "", "ä"), 2)),
         ('type = "category", values = [3, 1, 2]', Number(Fraction(1), Fraction(3), Fraction(1), (3, 1, 2))),
         ('type = "category", values = [7]', Number(Fraction(7), Fraction(7), Fraction(1), (7,))),
@@ -141,15 +142,35 @@ def test_types_of_columns(tmp_path: Path, description: str, expected: object) ->
 def test_an_undeclared_step_is_the_largest_power_of_ten_up_to_a_millionth(width: Fraction) -> None:
     columns = {"x": {"type": "float", "min": 0, "max": width}}
     try:
-        step = Dataset("a.parquet", unit="row", columns=columns).tables["a"].columns["x"].type.step  # type: ignore[union-attr]
+        found = Dataset("a.parquet", unit="row", columns=columns).tables["a"].columns["x"].type
     except InvalidDeclaration as error:
         named = re.search(r"which is ([0-9.e+-]+)", error.rule)
         assert named is not None
         step = Fraction(named.group(1))
         assert (width / step).denominator != 1
-    assert step is not None
+    else:
+        assert found == Number(
+            Fraction(0), width
+        )  # values need not lie on it: no step is known of them
+        step = Grid.of(found, "x", 2**40).step
     assert step <= width / 10**6 < 10 * step
     assert re.fullmatch("10*", str(step.numerator * step.denominator))
+
+
+@settings(max_examples=50)
+@given(
+    st.integers(-(10**6), 10**6).map(lambda n: Fraction(n, 999)),
+    st.integers(1, 10**9).map(lambda n: Fraction(n, 997)),
+)
+def test_a_line_with_limits_of_a_column_without_a_step_can_be_declared(
+    lower: Fraction, width: Fraction
+) -> None:
+    bare = Column("float", Number())
+    least, most = outward(bare, lower, lower + width)
+    assert least <= lower < lower + width <= most
+    entries = tomllib.loads(column_line("x", bare, least, most))["x"]
+    made = Dataset("a.parquet", unit="row", columns={"x": entries}).tables["a"].columns["x"]
+    assert made.type == Number(least, most)
 
 
 def test_numbers_are_exact_from_toml_and_the_typed_decimal_from_python(tmp_path: Path) -> None:
@@ -817,14 +838,10 @@ def check_laws(dataset: Dataset) -> None:
             kind = declared.type
             if isinstance(kind, Number) and kind.lower is not None:
                 assert kind.upper is not None
-                assert kind.step is not None
-                assert (
-                    (kind.lower / kind.step).denominator
-                    == (kind.upper / kind.step).denominator
-                    == 1
-                )
-                assert 0 <= kind.upper - kind.lower <= 2**53 * kind.step
-                assert max(abs(kind.lower), abs(kind.upper)) / kind.step < 2**62
+                step = kind.step or default_step(kind.lower, kind.upper)
+                assert (kind.lower / step).denominator == (kind.upper / step).denominator == 1
+                assert 0 <= kind.upper - kind.lower <= 2**53 * step
+                assert max(abs(kind.lower), abs(kind.upper)) / step < 2**62
                 assert kind.integral or declared.kind == "float"
 
 

@@ -22,6 +22,7 @@ from sordino.query.front.python import Question
 from sordino.query.front.shapes import LARGEST
 from sordino.query.front.sql import parse
 from sordino.query.front.terms import Measure, Term, col, lit, when
+from sordino.query.front.text import sql_text
 from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query
 
 from query.sql_grammar import queries  # isort: skip
@@ -41,6 +42,15 @@ def refused(condition: Any) -> InvalidInput:
         condition()
     assert caught.value.hint.endswith((".", "?"))
     return caught.value
+
+
+def test_each_item_of_one_persons_rows_has_a_name_of_its_own() -> None:
+    """A key that is called like an aggregate beside it gets another name, as in the answer of a question."""
+    question = Question("t").per_person("a", person="u", a=so.sum("b")).agg(n=count())
+    assert "SELECT u, a AS a_2, SUM(b) AS a FROM t GROUP BY u, 2" in sql_text(question.query)
+    assert parse(sql_text(question.query)) == question.query
+    assert refused(lambda: Question("t").per_person(person="u", U=count())).value == "U"
+    assert refused(lambda: Question("t").per_person(person="u", n=count(), N=count())).value == "n, N"
 
 
 class TestTerms:

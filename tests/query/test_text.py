@@ -653,10 +653,43 @@ class TestOutputs:
             ("SELECT u.a AS x, x AS y, COUNT(*) FROM t JOIN u USING (k) GROUP BY 1, 2 HAVING u.a > 1", "HAVING u.a > 1"),
             ("SELECT a AS b, COUNT(*) AS a, b AS c FROM t GROUP BY 1, 3 ORDER BY 2, c, 1 DESC", "ORDER BY 2, c, 1 DESC"),
             ('SELECT COUNT(*) AS "All" FROM t ORDER BY 1', 'ORDER BY ("All")'),
+            ("SELECT COUNT(*) AS a FROM t GROUP BY t.a HAVING a > 3", "GROUP BY t.a HAVING a > 3"),
+            ("SELECT COUNT(*) AS a FROM t GROUP BY t.a HAVING t.a > 3", "GROUP BY t.a HAVING t.a > 3"),
+            ("SELECT COUNT(*) AS a FROM t GROUP BY t.a ORDER BY 1", "GROUP BY t.a ORDER BY a"),
+            ("SELECT COUNT(*) AS a FROM t GROUP BY t.a ORDER BY t.a", "GROUP BY t.a ORDER BY t.a"),
+            ("SELECT b AS a, COUNT(*) AS n FROM t GROUP BY a, t.a", "GROUP BY b, t.a"),
         ],
     )  # fmt: skip
     def test_are_named_without_doubt(self, sql: str, end: str) -> None:
         assert read_back(parse(sql)).endswith(end)
+
+    @pytest.mark.parametrize(
+        ("items", "end"),
+        [
+            ("-a AS a, COUNT(*) AS n FROM t GROUP BY u, t.a HAVING t.a > 3", "GROUP BY u, t.a HAVING t.a > 3"),
+            ("-a AS a, COUNT(*) AS n FROM t GROUP BY u, 2 HAVING a > 3", "GROUP BY u, -a HAVING -t.a > 3"),
+            ("-a AS a, COUNT(*) AS n FROM t GROUP BY u, 2 HAVING -a > 3", "GROUP BY u, -a HAVING -t.a > 3"),
+            ("b AS a, COUNT(*) AS n FROM t GROUP BY u, a, t.a", "GROUP BY u, b, t.a"),
+            ("a AS b, b AS a FROM t GROUP BY u, a, b", "GROUP BY u, 3, 2"),
+            ("MAX(a) AS a FROM t GROUP BY u HAVING a > 3", "GROUP BY u HAVING MAX(a) > 3"),
+            ("MAX(b) AS a FROM t GROUP BY u HAVING MAX(a) > 3", "GROUP BY u HAVING MAX(a) > 3"),
+            ("5 AS five, COUNT(*) AS n FROM t GROUP BY u, five", "GROUP BY u, (5)"),
+            ("w.a, COUNT(*) AS n FROM t JOIN t AS w ON t.u = w.u GROUP BY t.u, t.a, w.a HAVING t.a > 3",
+             "GROUP BY t.u, t.a, w.a HAVING t.a > 3"),
+        ],
+    )  # fmt: skip
+    def test_are_named_without_doubt_in_a_subquery(self, items: str, end: str) -> None:
+        first = "t.u" if "JOIN" in items else "u"
+        query = parse(f"SELECT COUNT(*) AS n FROM (SELECT {first}, {items}) AS q")
+        assert read_back(query).endswith(f"{end}) AS q")
+
+    @pytest.mark.parametrize(
+        "items",
+        ["-a AS a FROM t GROUP BY u, a", "b AS a FROM t GROUP BY u, t.a, b HAVING a > 3"],
+    )
+    def test_a_word_for_a_key_and_another_item_is_refused(self, items: str) -> None:
+        with pytest.raises(UnsupportedSQL, match="both a column and the name of another output"):
+            parse(f"SELECT COUNT(*) AS n FROM (SELECT u, {items}) AS q")
 
     def test_a_condition_that_no_text_asks_for_is_told_apart(self) -> None:
         swapped = asked(

@@ -156,7 +156,9 @@ class _Binder:
                 return self._table(self._tables[find("table", name, self._tables, "")], source.name)
             case tree.Subquery(rows, name):
                 if isinstance(rows, tree.UnionAll):
-                    inner = union([self._rows(part) for part in rows.parts], self._fresh)
+                    listed = not any(part.every for part in rows.parts)
+                    found = [self._rows(part) for part in rows.parts]
+                    inner = union(found, self._fresh, listed=listed)
                 else:
                     inner = self._rows(rows)
                 fields = tuple(replace(field, table=name, hidden=False) for field in inner.fields)
@@ -242,7 +244,7 @@ class _Binder:
         )
         if rows.keys is not None or rows.having is not None or aggregates:
             relation = per_person(names, rows, self._fresh)
-        elif rows.items or not rows.every:
+        elif rows.items or not rows.every or any(field.hidden for field in relation.fields):
             relation = derived(names, rows, self._fresh)
         return distinct(relation, self._fresh) if rows.distinct else relation
 

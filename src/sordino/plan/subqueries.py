@@ -203,24 +203,27 @@ def distinct(relation: Relation, fresh: Fresh) -> Relation:
         raise InvalidInput(
             "SELECT DISTINCT", rule, "Select the person column as well, or leave DISTINCT out."
         )
-    values = {fresh(): field for field in relation.fields if field.type is not None}
-    inner = Derive(
-        relation, relation.fields, {alias: field.typed.sql for alias, field in values.items()}
-    )
-    fields = tuple(
-        [field for field in relation.fields if field.alias == PERSON]
-        + [replace(field, alias=alias, raw=None) for alias, field in values.items()]
-    )
-    return PerPerson(inner, fields, tuple(values), {})
+    values: dict[str, exp.Expr] = {}
+    fields: list[Field] = []
+    for field in relation.fields:
+        if field.type is None:  # the person, or a key of rows, by which they differ too
+            fields.append(field)
+        else:
+            fields.append(replace(field, alias=fresh(), raw=None))
+            values[fields[-1].alias] = field.typed.sql
+    keys = tuple(dict.fromkeys(field.alias for field in fields if field.alias != PERSON))
+    return PerPerson(Derive(relation, relation.fields, values), tuple(fields), keys, {})
 
 
-def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
-    """All parts, with columns of one type each."""
+def union(parts: Sequence[Relation], fresh: Fresh, *, listed: bool) -> Relation:
+    """All parts, with columns of one type each; where these are `listed`, none is a *, the person has a place, too."""
     first, *others = parts
     columns = [[field for field in part.fields if field.type is not None] for part in parts]
     for part, own in zip(others, columns[1:], strict=True):
         expect_same_persons(first.whose, part.whose, by_row=True)
-        if len(own) != len(columns[0]) or _person_places(part) != _person_places(first):
+        people, theirs = _persons(first), _persons(part)
+        same = people == theirs if listed else sum(people) == sum(theirs)
+        if len(own) != len(columns[0]) or not same:
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
             raise InvalidInput(
                 "UNION ALL", rule, "Select the same columns in the same order in each part."
@@ -270,8 +273,14 @@ def _as_kind(kind: Type, cell: Typed) -> exp.Expr:
     )
 
 
-def _person_places(relation: Relation) -> int:
-    return sum(field.alias == PERSON for field in relation.fields)
+def _persons(relation: Relation) -> list[bool]:
+    """Of each column, in order, whether it names the person; keys of rows are no columns of a union."""
+    found: dict[tuple[str, str], bool] = {}
+    for field in relation.fields:
+        if field.alias == PERSON or field.type is not None:
+            column_ = field.table, field.name.casefold()
+            found[column_] = found.get(column_, False) or field.alias == PERSON
+    return list(found.values())
 
 
 _Bounded = TypeVar("_Bounded", tree.Window, tree.Aggregate)

@@ -9,19 +9,22 @@ from fractions import Fraction
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Column
 from sordino.query.entries import key_text
-from sordino.query.types import Number
+from sordino.query.types import Number, default_step
 
 __all__ = ["column_line", "outward"]
 
 
 def outward(column: Column, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-    """The limits, moved outward to multiples of the column's step, if it has one."""
+    """The limits, moved outward to multiples of the column's step; where it has none, of that which they then have."""
     step = column.type.step if isinstance(column.type, Number) else None
-    return (
-        (lower, upper)
-        if step is None
-        else (math.floor(lower / step) * step, math.ceil(upper / step) * step)
-    )
+    wider = lower, upper
+    while step or wider[0] < wider[1]:
+        size = step or default_step(*wider)
+        lower, upper = wider
+        wider = math.floor(lower / size) * size, math.ceil(upper / size) * size
+        if wider == (lower, upper):
+            break
+    return wider
 
 
 def column_line(name: str, column: Column, lower: Fraction | date, upper: Fraction | date) -> str:

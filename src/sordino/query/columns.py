@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, TypeVar, get_args
@@ -21,7 +22,16 @@ from sordino.query.entries import (
     whole_number,
     yes_or_no,
 )
-from sordino.query.types import Day, Moment, Number, Text, Truth, Type
+from sordino.query.types import (
+    Day,
+    Moment,
+    Number,
+    Text,
+    Truth,
+    Type,
+    default_step,
+    power_of_ten_below,
+)
 
 __all__ = ["KEYS", "MOST_VALUES", "column", "measured"]
 
@@ -54,14 +64,6 @@ def _limits(
     )
 
 
-def _power_of_ten_below(value: Fraction) -> Fraction:
-    """The largest power of ten that is not above a positive number."""
-    exponent = len(str(value.numerator)) - len(str(value.denominator)) + 1
-    while Fraction(10) ** exponent > value:
-        exponent -= 1
-    return Fraction(10) ** exponent
-
-
 def _lattice(place: Place, lower: Fraction, upper: Fraction, step: Fraction, origin: str) -> None:
     """Refuse bounds that are no multiples of the step, or too many steps."""
     for end, value in (("min", lower), ("max", upper)):
@@ -71,7 +73,7 @@ def _lattice(place: Place, lower: Fraction, upper: Fraction, step: Fraction, ori
             hint = f"Write {end} = {readable(below)} or {end} = {readable(above)}, or another step."
             raise InvalidDeclaration(f"{place.at(end)} = {readable(value)}", rule, hint)
     if (upper - lower) / step > _MOST_STEPS:
-        least = readable(_power_of_ten_below((upper - lower) / _MOST_STEPS) * 10)
+        least = readable(power_of_ten_below((upper - lower) / _MOST_STEPS) * 10)
         rule = f"there may be at most 2^53 steps from min to max, and the step is {readable(step)}{origin}"
         hint = f'Write narrower limits, or type = "float" with step = {least}.'
         raise InvalidDeclaration(f"{place} from {readable(lower)} to {readable(upper)}", rule, hint)
@@ -101,12 +103,13 @@ def _float(place: Place, entries: Mapping[str, Any], nullable: bool) -> Number:
     origin = (
         "" if step else " (undeclared, so the largest power of ten up to a millionth of max - min)"
     )
-    step = step or _power_of_ten_below((upper - lower) / 10**6)
-    _lattice(place, lower, upper, step, origin)
-    if (largest := max(abs(lower), abs(upper))) / step > _MOST_STEPS:
-        least = readable(_power_of_ten_below(largest / _MOST_STEPS) * 10)
+    # values lie on a declared step; an undeclared one only says where they are put when they are added up
+    finest = step or default_step(lower, upper)
+    _lattice(place, lower, upper, finest, origin)
+    if (largest := max(abs(lower), abs(upper))) / finest > _MOST_STEPS:
+        least = readable(power_of_ten_below(largest / _MOST_STEPS) * 10)
         rule = (
-            f"a double cannot tell steps of {readable(step)} apart at {readable(largest)}{origin}"
+            f"a double cannot tell steps of {readable(finest)} apart at {readable(largest)}{origin}"
         )
         raise InvalidDeclaration(str(place), rule, f"Write step = {least}.")
     return Number(lower, upper, step, nullable=nullable)
@@ -120,10 +123,10 @@ def measured(declared: Number, low: float | None, high: float | None) -> Number:
     if low is None or high is None or low >= high:
         return declared
     least, most = Fraction(low), Fraction(high)
-    step = declared.step or _power_of_ten_below((most - least) / 10**6)
+    step = declared.step or default_step(least, most)
     lower, upper = math.floor(least / step) * step, math.ceil(most / step) * step
     fits = max(abs(lower), abs(upper), upper - lower) <= _MOST_STEPS * step
-    return Number(lower, upper, step, nullable=declared.nullable) if fits else declared
+    return replace(declared, lower=lower, upper=upper) if fits else declared
 
 
 def _below(place: Place, lower: Fraction, upper: Fraction) -> None:

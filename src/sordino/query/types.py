@@ -22,6 +22,8 @@ __all__ = [
     "Text",
     "Truth",
     "Type",
+    "default_step",
+    "power_of_ten_below",
 ]
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
@@ -107,3 +109,18 @@ class Nothing:
 
 
 Type: TypeAlias = Number | Truth | Text | Day | Moment | Nothing
+
+
+def default_step(lower: Fraction, upper: Fraction) -> Fraction:
+    """Where numbers without a step are put when they are added up: on multiples of the largest power of ten of which a
+    million fit between their bounds. Nothing else may rest on it, as they do not lie there.
+    """
+    return power_of_ten_below((upper - lower) / 10**6)
+
+
+def power_of_ten_below(value: Fraction) -> Fraction:
+    """The largest power of ten that is not above a positive number."""
+    exponent = len(str(value.numerator)) - len(str(value.denominator)) + 1
+    while Fraction(10) ** exponent > value:
+        exponent -= 1
+    return Fraction(10) ** exponent

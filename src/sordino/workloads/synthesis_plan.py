@@ -51,6 +51,7 @@ from sordino.query.types import (
     Text,
     Truth,
     Type,
+    default_step,
 )
 from sordino.workloads.allocation import ColumnSet
 from sordino.workloads.counts import Counting, counting
@@ -382,8 +383,8 @@ def _column(name: str, kind: Type, rows: Asked) -> SyntheticColumn:
         case Number(values=tuple()):
             return _listed(name, "int", own, rows)
         case Number(lower=Fraction() as low, upper=Fraction() as high):
-            step = kind.step or (high - low) / 2**20 or Fraction(1)
-            whole = step.denominator == 1 and low.denominator == 1
+            step = kind.step or (default_step(low, high) if low < high else Fraction(1))
+            whole = kind.step is not None and step.denominator == low.denominator == 1
             start = math.ceil(low / step) if kind.step else 0
             base = start * step if kind.step else low
             count = int((high - base) / step) + 1

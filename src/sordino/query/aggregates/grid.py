@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sordino.errors import InvalidInput
-from sordino.query.types import Number
+from sordino.query.types import Number, default_step
 
 __all__ = ["MOST_CELLS", "Grid"]
 
@@ -49,7 +49,7 @@ class Grid:
                 "Declare smaller bounds, or bound the expression with LEAST and GREATEST.",
             )
         width = number.upper - number.lower
-        step = number.step or (_power_of_ten_below(width / 10**6) if width else Fraction(1))
+        step = number.step or (default_step(number.lower, number.upper) if width else Fraction(1))
         if step > _LARGEST:
             step = Fraction(1)  # zero is then the only value, and lies on every grid
         coarser = math.ceil(width / step / most)
@@ -85,12 +85,3 @@ class Grid:
 
 def _nearest(x: Fraction) -> int:
     return math.floor(x + Fraction(1, 2))
-
-
-def _power_of_ten_below(x: Fraction) -> Fraction:
-    power = Fraction(10) ** math.floor(math.log10(x.numerator) - math.log10(x.denominator))
-    while power > x:
-        power /= 10
-    while power * 10 <= x:
-        power *= 10
-    return power

@@ -219,12 +219,13 @@ class Question:
         """
         who = Column(calls.check_name(person or self._person()))
         groups = [term_tree(key) for key in keys]
-        names = distinct_names([None] * len(groups), groups)
-        shown = [
-            Output(who.name, who),
-            *(Output(name, key) for name, key in zip(names, groups, strict=True)),
-        ]
-        shown += [Output(calls.check_name(name), _own(name, item)) for name, item in items.items()]
+        given = [who.name, *[None] * len(groups), *map(calls.check_name, items)]
+        values = [who, *groups, *(_own(name, item) for name, item in items.items())]
+        if len({name.casefold() for name in (who.name, *items)}) <= len(items):
+            rule = "the person and every item have a name of their own"
+            raise InvalidInput(", ".join(items), rule, "Give every output its own name.")
+        names = distinct_names(given, values)
+        shown = [Output(name, value) for name, value in zip(names, values, strict=True)]
         return self._step(
             "per_person", Rows(self.source, tuple(shown), self._where, (who, *groups))
         )

@@ -13,13 +13,13 @@ from sqlglot.errors import ParseError
 
 from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.other_words import FIRST_WORDS, slip
-from sordino.query.front.outputs import Answered, one_of
-from sordino.query.front.shapes import check_query, children, shape
+from sordino.query.front.outputs import Answered
+from sordino.query.front.shapes import check_query, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
-from sordino.query.front.sql_rows import Scope, items, ordinal, read_from, with_tables
+from sordino.query.front.sql_rows import Scope, items, meant_by_key, ordinal, read_from, with_tables
 from sordino.query.front.sql_tokens import COMBINED, Words, read_words, shortened
-from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query, aggregates_in
+from sordino.query.tree import Aggregate, Expression, Order, Output, Query, aggregates_in
 
 __all__ = ["parse", "parse_condition", "parse_having"]
 
@@ -235,14 +235,7 @@ def _keys(
         if place_in_select is not None:
             key = values[place_in_select]
         else:
-            key = reader.expression(node)
-            if (
-                isinstance(key, Column)
-                and key.table is None
-                and not key.first
-                and (name := one_of(key.name, names)) is not None
-            ):
-                key = _aliased(text, node, key, values[names.index(name)])
+            key = meant_by_key(text, node, reader.expression(node), names, values)
         if aggregates_in(key):
             raise refusal(
                 text,
@@ -310,30 +303,6 @@ def _places(node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> 
             return (place_of(node.this),)
         case _:
             return (place_of(node),)
-
-
-def _aliased(
-    text: str, node: exp.Expression, column: Column, value: Expression | Aggregate
-) -> Expression | Aggregate:
-    """The output of that name; refused if its expression has a column of that name,
-    too, for then the word means both.
-    """
-    if shape(value) == shape(column):
-        return column
-    level: list[Expression | Aggregate] = [value]
-    while level:
-        if any(shape(part) == shape(column) for part in level if isinstance(part, Column)):
-            rule = f"{shortened(column.name)} is both a column and the name of another output"
-            raise refusal(
-                text,
-                node,
-                (
-                    rule,
-                    "Write GROUP BY with the whole expression or its place, such as GROUP BY 1.",
-                ),
-            )
-        level = [child for part in level for child in children(part)]
-    return value
 
 
 def _outputs(

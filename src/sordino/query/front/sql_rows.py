@@ -17,7 +17,7 @@ from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.calls import all_of, check_name
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import one_of
-from sordino.query.front.shapes import expect_few_tables, rebuilt, shape
+from sordino.query.front.shapes import children, expect_few_tables, rebuilt, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import HINTS, arguments, refusal
 from sordino.query.front.sql_tokens import MANY_JOINS, MOST_JOINS, shortened
@@ -34,7 +34,7 @@ from sordino.query.tree import (
     UnionAll,
 )
 
-__all__ = ["Scope", "items", "ordinal", "read_from", "with_tables"]
+__all__ = ["Scope", "items", "meant_by_key", "ordinal", "read_from", "with_tables"]
 
 _PLAIN_TABLE = (
     "only a declared table or a subquery with a name can be asked",
@@ -414,18 +414,16 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
         keys = {}
         for part in group.expressions:
             place = ordinal(text, part, len(values))
-            key = (
-                values[place]
-                if place is not None
-                else _aliased(inner.expression(part), names, values)
-            )
+            read = values[place] if place is not None else inner.expression(part)
+            key = read if place is not None else meant_by_key(text, part, read, names, values)
             keys.setdefault(shape(key), key)
+    condition = None if having is None else inner.expression(having.this)
     return Rows(
         source,
         tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
         None if where is None else scope.conditions.expression(where.this),
         None if keys is None else tuple(keys.values()),
-        None if having is None else _named_values(inner.expression(having.this), names, values),
+        None if condition is None else _named_values(text, having, condition, names, values, keys),
         node.args.get("distinct") is not None,
         bool(stars),
     )
@@ -451,24 +449,60 @@ def _union(text: str, node: exp.Union, common: Named, outer: Scope | None) -> Un
     return UnionAll(found)
 
 
-def _aliased(key: Expression, names: tuple[str, ...], values: tuple[Expression, ...]) -> Expression:
-    """The item that a plain name in GROUP BY means, if there is one of that name."""
-    if (
-        isinstance(key, Column)
-        and key.table is None
-        and (name := one_of(key.name, names)) is not None
-    ):
-        return values[names.index(name)]
-    return key
+def _item(key: Expression, names: tuple[str, ...]) -> int | None:
+    """The place of the item that a plain name means."""
+    if not isinstance(key, Column) or key.table is not None or key.first:
+        return None
+    name = one_of(key.name, names)
+    return None if name is None else names.index(name)
+
+
+def meant_by_key(
+    text: str,
+    node: exp.Expression,
+    key: Expression,
+    names: tuple[str, ...],
+    values: tuple[Expression, ...],
+) -> Expression:
+    """What a key of GROUP BY means: the item of that name, if it is a plain name; refused if its expression has a
+    column of that name, too, for then the word means both.
+    """
+    place = _item(key, names)
+    if place is None or shape(values[place]) == shape(key):
+        return key
+    level = [values[place]]
+    while level:
+        if any(shape(part) == shape(key) for part in level if isinstance(part, Column)):
+            hint = "Write GROUP BY with the whole expression or its place, such as GROUP BY 1."
+            raise refusal(text, node, (_both(names[place]), hint))
+        level = [child for part in level for child in children(part)]
+    return values[place]
+
+
+def _both(name: str) -> str:
+    return f"{shortened(name)} is both a column and the name of another output"
 
 
 def _named_values(
-    node: Expression, names: tuple[str, ...], values: tuple[Expression, ...]
+    text: str,
+    node: exp.Expression,
+    condition: Expression,
+    names: tuple[str, ...],
+    values: tuple[Expression, ...],
+    keys: Mapping[object, Expression] | None,
 ) -> Expression:
-    """A condition with the names of items replaced by what they are."""
-    if isinstance(node, Column):
-        return _aliased(node, names, values)
-    return rebuilt(node, lambda part: _named_values(part, names, values))
+    """A condition with the names of items replaced by what they are; refused if one is that of another key, too."""
+
+    def named(part: Expression) -> Expression:
+        place = _item(part, names)
+        if place is None:
+            return part if shape(part) in (keys or {}) else rebuilt(part, named)
+        if shape(part) in (keys or {}) and shape(values[place]) != shape(part):
+            hint = "Give the item another name, or write the column with its table."
+            raise refusal(text, node, (_both(names[place]), hint))
+        return values[place]
+
+    return named(condition)
 
 
 def items(

@@ -9,7 +9,7 @@ words.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -109,13 +109,15 @@ def sql_text(query: Query) -> str:
     if query.where is not None:
         clauses += ["WHERE", rows.text(query.where)]
     if query.sets is not None:
-        clauses += ["GROUP BY GROUPING SETS", f"({', '.join(_sets(query, rows))})"]
+        clauses += ["GROUP BY GROUPING SETS", f"({', '.join(_sets(query, shown))})"]
     elif query.keys:
-        clauses += ["GROUP BY", ", ".join(_keys(query, rows))]
+        clauses += ["GROUP BY", ", ".join(_keys(query.keys, shown, query.source))]
+    apart = partial(_apart, items=shown, source=query.source)
     if query.having is not None:
-        clauses += ["HAVING", _having(query.having, answered, rows)]
+        clauses += ["HAVING", _having(query.having, answered, rows, apart)]
     if query.order:
-        clauses += ["ORDER BY", ", ".join(_order(each, answered, rows) for each in query.order)]
+        orders = [_order(each, answered, rows, apart) for each in query.order]
+        clauses += ["ORDER BY", ", ".join(orders)]
     if query.limit is not None:
         clauses += ["LIMIT", str(query.limit)]
     if query.offset:
@@ -241,9 +243,14 @@ def _reader(source: Source) -> _Writer:
     """Writes what is said of the rows of a source: where there are several tables, the first is named as it was."""
     if not isinstance(source, Join):
         return _Writer(_column)
+    return _Writer(partial(_column, first=_first(source)))
+
+
+def _first(source: Source) -> str:
+    """What qualifies the columns of the first table."""
     while isinstance(source, Join):
         source = source.left
-    return _Writer(partial(_column, first=source.name))
+    return source.name
 
 
 def _constant(value: Value) -> tuple[int, str]:
@@ -374,32 +381,44 @@ def _rows(rows: Rows | UnionAll) -> str:
     if rows.where is not None:
         clauses += ["WHERE", writer.text(rows.where)]
     if rows.keys is not None:
-        clauses += ["GROUP BY", ", ".join(map(writer.text, rows.keys))]
+        clauses += ["GROUP BY", ", ".join(_keys(rows.keys, rows.items, rows.source))]
     if rows.having is not None:
-        clauses += ["HAVING", writer.text(rows.having)]
+        apart = partial(_apart, items=rows.items, source=rows.source)
+        clauses += ["HAVING", writer.text(_replaced(rows.having, apart))]
     return " ".join(clauses)
 
 
-def _sets(query: Query, rows: _Writer) -> Iterable[str]:
+def _sets(query: Query, shown: Sequence[Output]) -> Iterable[str]:
     """The sets of GROUPING SETS; a single key, too, stands in brackets."""
-    keys = list(_keys(query, rows))
+    keys = list(_keys(query.keys, shown, query.source))
     return (f"({', '.join(keys[place] for place in places)})" for places in query.sets or ())
 
 
-def _keys(query: Query, rows: _Writer) -> Iterable[str]:
-    """The items of GROUP BY. There, a plain name means an output first, and a plain number a place in SELECT."""
-    shown = [output for output in query.outputs if not output.hidden]
-    values = [output.value for output in shown]
-    named = {output.name.casefold(): output.value for output in shown}
-    for key in query.keys:
-        text = _bracketed_all(rows.text(key))
-        if isinstance(key, Literal):
-            text = f"({text})"
-        elif isinstance(key, Column) and key.table is None:
-            other = named.get(key.name.casefold())
-            if other is not None and other != key and key in values:
-                text = str(values.index(key) + 1)
-        yield text
+def _keys(keys: Sequence[Expression], items: Sequence[Output], source: Source) -> Iterable[str]:
+    """The items of GROUP BY. There, a plain name means an item first, and a plain number a place in SELECT."""
+    rows, values = _reader(source), [item.value for item in items]
+    for key in keys:
+        if _other(key, items) is not None and key in values:
+            yield str(values.index(key) + 1)
+        else:
+            text = _bracketed_all(rows.text(_apart(key, items, source)))
+            yield f"({text})" if isinstance(key, Literal) else text
+
+
+def _other(column: Expression, items: Sequence[Output]) -> Output | None:
+    """The item that a plain name means, if that is another than the column of that name."""
+    if not isinstance(column, Column) or column.table is not None:
+        return None
+    found = (item for item in items if item.name.casefold() == column.name.casefold())
+    return next((item for item in found if item.value != column), None)
+
+
+def _apart(column: Expression, items: Sequence[Output], source: Source) -> Expression:
+    """A column of the first table, with its table where a plain name would mean an item."""
+    if not isinstance(column, Column) or _other(column, items) is None:
+        return column
+    ours = column.first or not isinstance(source, Join)
+    return Column(column.name, _first(source)) if ours else column
 
 
 def _bracketed_all(text: str) -> str:
@@ -407,8 +426,12 @@ def _bracketed_all(text: str) -> str:
     return f"({text})" if text[:5].upper() == '"ALL"' else text
 
 
-def _order(order: Order, answered: Answered, rows: _Writer) -> str:
-    hidden = (one.value for one in answered.outputs if one.hidden and one.name == order.output)
+def _order(
+    order: Order, answered: Answered, rows: _Writer, apart: Callable[[Expression], Expression]
+) -> str:
+    hidden = (
+        apart(one.value) for one in answered.outputs if one.hidden and one.name == order.output
+    )
     text = _bracketed_all(next(map(rows.text, hidden), _name(order.output)))
     if order.output in answered.names and _found(Column(order.output), answered) != order.output:
         text = str(answered.names.index(order.output) + 1)
@@ -431,7 +454,12 @@ def _means(written: Expression, condition: Expression, answered: Answered) -> bo
         return False
 
 
-def _having(condition: Expression, answered: Answered, rows: _Writer) -> str:
+def _having(
+    condition: Expression,
+    answered: Answered,
+    rows: _Writer,
+    apart: Callable[[Expression], Expression],
+) -> str:
     """By the names of outputs; where these name columns as well, or are not shown, by what the outputs are."""
     if _means(condition, condition, answered):
         return rows.text(condition)
@@ -445,7 +473,9 @@ def _having(condition: Expression, answered: Answered, rows: _Writer) -> str:
 
     def written(column: Column) -> str:
         value = values.get(column.name) if column.table == OUTPUT else None
-        return rows.column(column) if value is None else rows.text(value, _ATOM)
+        if value is None:  # a plain name is an output's
+            return rows.text(apart(column)) if column.first else rows.column(column)
+        return rows.text(value, _ATOM)
 
     valued = _replaced(condition, by_value)
     if _means(valued, condition, answered):
