@@ -34,6 +34,7 @@ from sordino.plan.cost import Cost as Offer
 from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.exact import float_upper, readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import a_or_an, counted
 from sordino.query.dataset import Dataset, Table
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
@@ -72,7 +73,7 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
     for person in chosen:
         own = places[table.name]
         who = (
-            f"a person with {_count(len(own[person]))}"
+            f"a person with {counted(len(own[person]), 'row')}"
             if table.has_persons
             else f"row {own[person][0] + 1}"
         )
@@ -123,10 +124,6 @@ def _without(
     return _joined(rest, copied)
 
 
-def _count(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows} rows"
-
-
 def _chosen(rows: dict[Owner, list[int]], most: int) -> list[Owner]:
     if len(rows) <= most:
         return list(rows)
@@ -163,7 +160,7 @@ def replay_query(
                 "a query is replayed on Datasets",
                 "Pass Dataset(table, unit=..., columns=...).",
             )
-            raise InvalidInput(f"a {type(dataset).__name__}", rule, hint)
+            raise InvalidInput(a_or_an(type(dataset).__name__), rule, hint)
     cost = Offer.offered(**offer)
     plan = _plan(query, one, cost)
     audit = _Audit(plan, name or sql_text(query), tapes)

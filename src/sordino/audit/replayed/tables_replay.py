@@ -21,6 +21,7 @@ from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
 from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
+from sordino.privacy.wording import a_or_an
 from sordino.query.dataset import Dataset
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
@@ -39,7 +40,7 @@ def replay_tables(
         if not isinstance(dataset, Dataset):
             hint = "Pass Dataset(table, unit=..., columns=...)."
             raise InvalidInput(
-                f"a {type(dataset).__name__}", "a query is replayed on Datasets", hint
+                a_or_an(type(dataset).__name__), "a query is replayed on Datasets", hint
             )
     cost = Cost.offered(**offer)
     plan = _plan(query, one, cost)

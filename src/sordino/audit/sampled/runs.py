@@ -21,6 +21,7 @@ import numpy as np
 
 from sordino.audit.sampled.events import Reading, Tally
 from sordino.audit.sampled.outputs import Raised, Table, concat, encode
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Drawn", "OutOfTime", "Runner", "Trouble", "in_batches"]
 
@@ -181,7 +182,7 @@ def _unfinished(output: Any) -> Trouble:
     if hasattr(output, "close"):
         output.close()
     return Trouble(
-        f"the mechanism returns a {type(output).__name__}, not an output; wrap it in a plain function"
+        f"the mechanism returns {a_or_an(type(output).__name__)}, not an output; wrap it in a plain function"
     )
 
 
@@ -190,7 +191,7 @@ def _counted(outputs: Any, size: int) -> Any:
         raise _unfinished(outputs)
     if not isinstance(outputs, list | tuple | np.ndarray):
         raise Trouble(
-            f"the mechanism took size={size} and returned a {type(outputs).__name__}, not an array or a list"
+            f"the mechanism took size={size} and returned {a_or_an(type(outputs).__name__)}, not an array or a list"
         )
     if isinstance(outputs, np.ndarray) and outputs.ndim == 0:
         raise Trouble(f"the mechanism took size={size} and returned one number")
