@@ -28,6 +28,7 @@ from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
+from sordino.privacy.wording import counted
 from sordino.query import tree
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Chosen, Estimated
@@ -65,7 +66,7 @@ class Groups:
     beyond: list[int] | None = None
 
     def __repr__(self) -> str:
-        return f"Groups({len(self.vectors)} sums, {len(self.cells)} columns of draws)"
+        return f"Groups({counted(len(self.vectors), 'sum')}, {counted(len(self.cells), 'column')} of draws)"
 
     def take(self, index: npt.NDArray[np.intp]) -> Groups:
         """The groups at these places."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -438,7 +439,28 @@ def test_filters_are_frozen_and_readable() -> None:
         meter.spent = NOTHING  # type: ignore[misc]
     text = "TwoMeterFilter(Budget(epsilon=1, delta=1e-06), reserved_delta=1e-07, spent=Charge(pure=0.5, delta=0))"
     assert repr(after) == text
-    assert repr(TwoMeterFilter(Budget(ONE)).remaining) == "Remaining(pure=1, delta=0)"
+    assert repr(TwoMeterFilter(Budget(ONE)).remaining) == "Remaining(share=1, pure=1, delta=0)"
+    assert repr(meter.caps).startswith("Remaining(pure=1, mu_squared=0.")
+
+
+def test_what_is_left_is_told_as_a_part_of_the_budget_and_its_amounts_when_asked() -> None:
+    """Printed, in a notebook and at a prompt: no mu^2 nor rho, which say nothing to those who only ask."""
+    two, zcdp = TwoMeterFilter(BUDGET, Fraction(1, 10**7)), ZcdpFilter(BUDGET)
+    gauss = Charge.of(GaussianLoss(Fraction(1, 10)))
+    for left in (two.remaining, two.spend(gauss).remaining, zcdp.spend(gauss).remaining):
+        for text in (str(left), repr(left), left._repr_html_()):
+            assert not {"mu", "rho"} & set(re.findall("[a-z]+", text))
+    assert str(two.remaining) == "100 % of the budget, and 100 % of what is kept for private keys"
+    pure = TwoMeterFilter(Budget(ONE)).spend(Charge(Fraction(1, 3)))
+    assert str(pure.remaining) == "66.66 % of the budget"
+    assert repr(pure.remaining).startswith("Remaining(share=0.6666, pure=")
+    assert "66.66 % of the budget" in pure.remaining._repr_html_()
+    after = two.spend(gauss).remaining
+    assert after.share == (after.mu_squared or 0) / (two.caps.mu_squared or 1) < 1
+    assert str(pure.spend(Charge(Fraction(2, 3))).remaining) == "0 % of the budget"
+    assert pure.remaining == Remaining(pure=Fraction(2, 3))
+    assert str(Remaining(pure=ONE)) == repr(Remaining(pure=ONE)) == "Remaining(pure=1, delta=0)"
+    assert "pure=1" in Remaining(pure=ONE)._repr_html_()
 
 
 # Conversion of zCDP

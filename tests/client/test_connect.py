@@ -98,7 +98,8 @@ def test_previews_are_those_of_the_session_behind(there: Live, session: RemoteSe
     )
     assert not remote.private_keys
     assert not remote.needs_approval
-    assert session.remaining.pure == there.link.session.ledger.meter("analyst").remaining.pure
+    own = there.link.session.ledger.meter("analyst").remaining
+    assert (session.remaining, str(session.remaining)) == (own, str(own))
     assert session.curve(COUNT, [0.1, Fraction(1, 3)])[1]["epsilon"] == "1/3"
     assert session.tables["visits"]["columns"]["age"] == {
         "type": "int",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, cast
@@ -97,6 +98,32 @@ def test_plans_and_answers_say_that_rows_without_a_person_are_left_out(session: 
         assert not other.sql("SELECT COUNT(*) AS n FROM data", epsilon=1).notes
         assert "left out" not in str(other.preview("SELECT COUNT(*) AS n FROM data", epsilon=1))
     assert "left out" not in str(session.preview("SELECT COUNT(*) AS n FROM wards", epsilon=1))
+
+
+def test_words_beside_names_and_numbers_fit_them() -> None:
+    """An id and a row, not a id and 1 rows: in plans, in notes, and in what tables are said to hold."""
+    rows = pa.table({"id": list(range(40)) * 2, "ward": ["A", "B"] * 40})
+    data = so.Dataset(
+        rows,
+        unit="id",
+        max_rows=1,
+        max_groups=2,
+        max_rows_per_group=1,
+        columns={"ward": {"type": "category", "values": ["A", "B"]}},
+        budget=so.Budget(100),
+    )
+    with so.Session(data) as session:
+        for sql in (
+            "SELECT COUNT(*) AS n FROM data",
+            "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward",
+        ):
+            plan, answer = session.preview(sql, epsilon=1), session.sql(sql, epsilon=1)
+            told = " ".join(
+                [str(plan), *answer.notes, *session.sql(sql, epsilon=1, bias=False).notes]
+            )
+            assert "ithout an id name nobody" in told
+            assert "each person counts as at most 1 row " in " ".join(str(plan).split())
+            assert not re.findall(r"\b1 (?:rows|groups|persons)\b|\ba id\b", told)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def test_each_item_of_one_persons_rows_has_a_name_of_its_own() -> None:
     assert "SELECT u, a AS a_2, SUM(b) AS a FROM t GROUP BY u, 2" in sql_text(question.query)
     assert parse(sql_text(question.query)) == question.query
     assert refused(lambda: Question("t").per_person(person="u", U=count())).value == "U"
-    assert refused(lambda: Question("t").per_person(person="u", n=count(), N=count())).value == "n, N"
+    assert (
+        refused(lambda: Question("t").per_person(person="u", n=count(), N=count())).value == "n, N"
+    )
 
 
 class TestTerms:

@@ -49,8 +49,7 @@ def percent(part: Fraction, *, up: bool) -> str:
 
 def left_share(meter: _Meters) -> Fraction:
     """The part of the budget that is left; 0 where nothing more will be answered."""
-    pairs = zip(meter.remaining.meters, meter.caps.meters, strict=True)
-    return max((left / cap for left, cap in pairs if left is not None and cap), default=Fraction(0))
+    return meter.remaining.share or Fraction(0)
 
 
 def taken_share(charge: Charge, meter: _Meters) -> Fraction | None:

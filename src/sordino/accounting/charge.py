@@ -33,7 +33,7 @@ class Amounts:
         return self.pure, self.mu_squared, self.rho
 
     def __repr__(self) -> str:
-        known = ((field.name, getattr(self, field.name)) for field in fields(self))
+        known = ((field.name, getattr(self, field.name)) for field in fields(Amounts))
         return f"{type(self).__name__}({', '.join(f'{name}={readable(x)}' for name, x in known if x is not None)})"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
@@ -31,16 +31,48 @@ _NAMES = ("epsilon", "mu^2", "rho")
 
 @dataclass(frozen=True, repr=False)
 class Remaining(Amounts):
-    """What each meter of a filter still has; None where it has no such meter, or one that is closed for good."""
+    """What each meter of a filter still has; None where it has no such meter, or one that is closed for good.
+
+    Printed, it is told as a part of the whole budget. The amounts themselves are `pure`, `mu_squared`, `rho`, `delta`.
+    """
+
+    whole: Remaining | None = field(default=None, compare=False)
+    """What each meter had at the start; None where that is not known, or this is it."""
+
+    @property
+    def share(self) -> Fraction | None:
+        """The part of the budget that is left, by the meter that has most; None where the whole is not known."""
+        if self.whole is None:
+            return None
+        pairs = zip(self.meters, self.whole.meters, strict=True)
+        parts = (left / cap for left, cap in pairs if left is not None and cap)
+        return max((Fraction(0), *parts))
+
+    def __repr__(self) -> str:
+        if self.share is None:
+            return super().__repr__()
+        pure = "" if self.pure is None else f", pure={readable(self.pure)}"
+        share = brief(self.share, up=False)
+        return f"Remaining(share={share}{pure}, delta={readable(self.delta)})"
+
+    def __str__(self) -> str:
+        return ", and ".join(self._in_words().values())
 
     def _repr_html_(self) -> str:
-        left = dict(
-            zip((*_NAMES, "delta for private keys"), (*self.meters, self.delta), strict=True)
-        )
-        facts = {
-            name: brief(amount, up=False) for name, amount in left.items() if amount is not None
-        }
-        return card("Left of the budget", facts, notes=["Rounded down."])
+        share = None if self.share is None else float(self.share)
+        return card("Left of the budget", self._in_words(), notes=["Rounded down."], left=share)
+
+    def _in_words(self) -> dict[str, str]:
+        """What is left, in the owner's terms, rounded down."""
+        if self.whole is None or self.share is None:
+            return {"left": repr(self)}
+        from sordino.accounting.budget_share import percent
+
+        parts = {"left": f"{percent(self.share, up=False)} of the budget"}
+        if self.whole.delta:
+            keys = max(self.delta, Fraction(0)) / self.whole.delta
+            parts["for keys"] = f"{percent(keys, up=False)} of what is kept for private keys"
+        return parts
 
 
 @dataclass(frozen=True)
@@ -93,7 +125,7 @@ class _Filter(Account, ABC):
         pure, mu_squared, rho = (
             None if a is None or b is None or b > a else a - b for a, b in pairs
         )
-        return Remaining(pure, mu_squared, rho, self.caps.delta - self.spent.delta)
+        return Remaining(pure, mu_squared, rho, self.caps.delta - self.spent.delta, self.caps)
 
     def allows(self, charge: Charge) -> bool:
         """Whether one more such charge keeps the budget."""

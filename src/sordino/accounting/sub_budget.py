@@ -45,10 +45,10 @@ class SubBudget(TwoMeterFilter):
         """
         own, rest = (each.remaining for each in self._both)
         if rest.meters == (None, None, None):
-            return Remaining(delta=min(own.delta, rest.delta))
+            return Remaining(delta=min(own.delta, rest.delta), whole=self.caps)
         pairs = zip(own.meters, rest.meters, strict=True)
         pure, mu_squared, rho = (a if a is None or b is None else min(a, b) for a, b in pairs)
-        return Remaining(pure, mu_squared, rho, min(own.delta, rest.delta))
+        return Remaining(pure, mu_squared, rho, min(own.delta, rest.delta), self.caps)
 
     def allows(self, charge: Charge) -> bool:
         """Whether one more such charge keeps both."""

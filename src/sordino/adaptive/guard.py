@@ -21,6 +21,7 @@ from sordino.adaptive.samples import fresh, kept, length, names, parts_of, row
 from sordino.adaptive.without_warnings import Interrupts, undisturbed
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an, counted
 
 __all__ = ["GRID", "GuardedSample", "Phi", "levels"]
 
@@ -131,7 +132,7 @@ class GuardedSample:
             return sum(int(levels(value)[0]) for value in single if value is not None)
 
     def __repr__(self) -> str:
-        return f"GuardedSample({self.count} rows)"
+        return f"GuardedSample({counted(self.count, 'row')})"
 
 
 def levels(values: Floats) -> Levels:
@@ -146,7 +147,7 @@ def _common(parts: tuple[Any, ...]) -> int:
             _equal("columns", [length(column) for column in part.values()])
     count = _equal("parts", [length(part) for part in parts])
     if not 1 <= count <= _MOST_ROWS:
-        value = f"a sample of {count} rows" if count else "a sample without a row"
+        value = f"a sample of {counted(count, 'row')}" if count else "a sample without a row"
         raise InvalidInput(
             value,
             "a sample must have at least one row, at most 2^42",
@@ -239,7 +240,7 @@ def _form(found: Any, rows: int) -> str:
     array = np.asarray(found)
     if array.ndim == 0:
         plain = found is None or isinstance(found, bool | int | float | str)
-        return f"{show(found) if plain else f'a {type(found).__name__}'}, one value for all rows"
+        return f"{show(found) if plain else a_or_an(type(found).__name__)}, one value for all rows"
     cells = array.ravel().tolist() if array.dtype.kind == "O" else []
     if array.dtype.kind in "UST" or any(isinstance(cell, str | bytes) for cell in cells):
         return "texts"

@@ -16,7 +16,7 @@ from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.holdout_guarantee import HoldoutAccuracy
-from sordino.adaptive.number_text import counted, places, rounded, rounded_up
+from sordino.adaptive.number_text import places, rounded, rounded_up
 from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.samples import expect_one
 from sordino.adaptive.scorer import HoldoutScorer, Metric, WholeSplit, expect_flat, metric_of
@@ -37,6 +37,7 @@ from sordino.privacy.exact import (
     show,
 )
 from sordino.privacy.loss import Loss
+from sordino.privacy.wording import counted
 
 __all__ = ["Checked", "Holdout"]
 
@@ -212,7 +213,7 @@ class Holdout(SingleUse):
         stage.rehearse(phi)
         with self._lock:
             if self.left == 0:
-                hint = f"It has corrected {self.most} values; take fresh rows, which cost their epsilon again."
+                hint = f"It has corrected {counted(self.most, 'value')}; take fresh rows, which cost their epsilon again."
                 raise BudgetExceeded("one more correction of this holdout", "none", hint)
             self._asked += 1
             half_width = self._accuracy.so_far(self._asked, _CONFIDENCE).population
@@ -255,8 +256,8 @@ class Holdout(SingleUse):
     def __repr__(self) -> str:
         sides = f"epsilon={readable(self.epsilon)}, threshold={readable(self.threshold)}"
         error = brief(Fraction(self.guarantee(questions=self.most).population), up=True)
-        promise = f"within {error} of the population for {self.most} questions, 95 % of the time"
-        return f"Holdout({self.rows} rows, {sides}, most={self.most}, left={self.left}; {promise})"
+        promise = f"within {error} of the population for {counted(self.most, 'question')}, 95 % of the time"
+        return f"Holdout({counted(self.rows, 'row')}, {sides}, most={self.most}, left={self.left}; {promise})"
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ class _Wanted:
         while fewer and not (other := replace(self, most=fewer)).useful(other.on(rows)):
             fewer //= 2
         rule = f"{self.most} corrected values could be off by one half or more in the population"
-        more = f"about {enough} rows" if enough <= _MOST_ROWS else ""
+        more = f"about {counted(enough, 'row')}" if enough <= _MOST_ROWS else ""
         ways = [way for way in (sharper, more, f"most={fewer}" if fewer else "") if way]
         last = (
             "a larger epsilon and more rows"
@@ -311,7 +312,7 @@ class _Wanted:
             else ("tolerance", self.tolerance or Fraction(1))
         )
         sides = f"threshold={brief(self.threshold, up=True)} and {name}={brief(given, up=True)}"
-        return InvalidInput(f"a holdout of {rows} rows with {sides}", rule, hint)
+        return InvalidInput(f"a holdout of {counted(rows, 'row')} with {sides}", rule, hint)
 
     def _sharper(self, rows: int) -> str:
         """The least larger epsilon of one digit, or the largest smaller tolerance, with which it would be useful."""

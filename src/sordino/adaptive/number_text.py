@@ -1,11 +1,11 @@
-"""Shares, half-widths and counts for the eye: few digits, enough for the width; widths are rounded up."""
+"""Shares and half-widths for the eye: few digits, enough for the width; widths are rounded up."""
 
 from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Decimal
 
-__all__ = ["counted", "places", "rounded", "rounded_up"]
+__all__ = ["places", "rounded", "rounded_up"]
 
 _LEAST, _MOST = 4, 8
 
@@ -33,11 +33,6 @@ def rounded_up(value: float, decimals: int = _LEAST) -> str:
         ('0.0696', '0.5')
     """
     return _plain(f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING):f}")
-
-
-def counted(count: int, noun: str) -> str:
-    """One question, two questions."""
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _plain(text: str) -> str:

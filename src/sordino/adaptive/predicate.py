@@ -25,6 +25,7 @@ from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, nam
 from sordino.engines.duckdb.dialect import write
 from sordino.engines.duckdb.locked import lock
 from sordino.errors import InvalidInput
+from sordino.privacy.wording import a_or_an
 from sordino.query import tree
 from sordino.query.dataset import Column
 from sordino.query.front.sql import parse_condition
@@ -118,7 +119,7 @@ def _columns(rows: Any) -> dict[str, Any]:
     if found is None:
         hint = "Pass an Arrow table, a data frame or a mapping of columns, or ask with a function."
         raise InvalidInput(
-            f"a {type(rows).__name__}", "a condition needs rows with named columns", hint
+            a_or_an(type(rows).__name__), "a condition needs rows with named columns", hint
         )
     columns = {str(name): rows[name] for name in found}
     if len(columns) < len(found):

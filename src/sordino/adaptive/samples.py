@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an
 
 __all__ = [
     "expect_one",
@@ -166,7 +167,7 @@ def _kept_array(part: Any) -> npt.NDArray[Any]:
         array = np.array(part)
     except Exception as error:
         raise InvalidInput(
-            f"a {type(part).__name__}", "rows must have equally many values", _FORMS
+            a_or_an(type(part).__name__), "rows must have equally many values", _FORMS
         ) from error
     if array.ndim == 0:
         _refuse(part, _FORMS)
@@ -174,7 +175,7 @@ def _kept_array(part: Any) -> npt.NDArray[Any]:
 
 
 def _refuse(part: Any, hint: str) -> NoReturn:
-    raise InvalidInput(f"a {type(part).__name__}", "a sample must have rows, in memory", hint)
+    raise InvalidInput(a_or_an(type(part).__name__), "a sample must have rows, in memory", hint)
 
 
 def _sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -251,7 +252,7 @@ def _of_subclass(part: Any) -> Any:
     )
     if any(_plain(column.dtype) and _mutable(column.to_numpy()) for column in columns):
         rule = "a frame whose cells hold objects that can change must be a plain one, which is copied whole"
-        raise InvalidInput(f"a {type(part).__name__}", rule, "Pass pd.DataFrame(frame).")
+        raise InvalidInput(a_or_an(type(part).__name__), rule, "Pass pd.DataFrame(frame).")
     return part.copy(deep=True)
 
 

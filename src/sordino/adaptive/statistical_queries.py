@@ -15,7 +15,7 @@ from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.noise_of_answers import NoiseName
-from sordino.adaptive.number_text import counted, places, rounded, rounded_up
+from sordino.adaptive.number_text import places, rounded, rounded_up
 from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.predicate import Predicate
 from sordino.adaptive.samples import expect_one
@@ -27,6 +27,7 @@ from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import Number, brief, float_upper, open_unit, positive, show
 from sordino.privacy.loss import Loss
+from sordino.privacy.wording import counted
 
 __all__ = ["Answered", "StatisticalQueries"]
 
@@ -224,9 +225,9 @@ class StatisticalQueries(SingleUse):
             enough *= 2
         while fewer and not useful(self.rows, fewer):
             fewer //= 2
-        value = f"{self.rows} rows for {self.questions} questions"
+        value = f"{counted(self.rows, 'row')} for {counted(self.questions, 'question')}"
         rule = "all answers could be off by one half or more in the population"
-        ways = [f"take about {enough} rows"] * (enough <= _MOST_ROWS) + [
+        ways = [f"take about {counted(enough, 'row')}"] * (enough <= _MOST_ROWS) + [
             f"plan questions={fewer}"
         ] * (fewer > 0)
         ways += ["pass a budget or a scale if privacy is what you need"]
@@ -236,7 +237,8 @@ class StatisticalQueries(SingleUse):
     def __repr__(self) -> str:
         name = type(self.mechanism).__name__.lower()
         noise = f"{name} noise of scale {brief(self.mechanism.scale, up=True)}"
-        return f"StatisticalQueries({self.rows} rows, {noise}, {self.left} of {self.questions} questions left)"
+        rows, left = counted(self.rows, "row"), counted(self.questions, "question")
+        return f"StatisticalQueries({rows}, {noise}, {self.left} of {left} left)"
 
 
 def _within(

@@ -22,6 +22,7 @@ from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, brief, float_lower, float_upper, open_unit, show
 from sordino.privacy.text_table import aligned
+from sordino.privacy.wording import counted
 
 __all__ = [
     "METHODS",
@@ -102,7 +103,7 @@ class Plan:
         return min((way for way in self.ways if way.adaptive), key=lambda way: way.population)
 
     def __str__(self) -> str:
-        head = f"{self.rows:,} rows, {self.questions:,} questions, confidence {self.confidence:g}"
+        head = f"{counted(self.rows, 'row')}, {counted(self.questions, 'question')}, confidence {self.confidence:g}"
         rows = [("  method", "noise", "scale", "sample", "population", "by")]
         for way in self.ways:
             scale = "" if way.scale is None else f"{float(way.scale):.3g}"

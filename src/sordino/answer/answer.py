@@ -19,6 +19,7 @@ import numpy as np
 from sordino.errors import InvalidInput, no_attribute
 from sordino.privacy.exact import Number
 from sordino.privacy.picture import Picture, drawn
+from sordino.privacy.wording import counted
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
 from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.query.tree import Expression, Order, Value
@@ -383,7 +384,7 @@ class Answer:
         return html(self)
 
     def __repr__(self) -> str:
-        return f"Answer({len(self)} {'row' if len(self) == 1 else 'rows'}: {', '.join(self.names)})"
+        return f"Answer({counted(len(self), 'row')}: {', '.join(self.names)})"
 
 
 def _free(name: str, taken: set[str]) -> str:

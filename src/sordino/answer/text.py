@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sordino.privacy.text_table import clean, padded, text_width
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
@@ -65,11 +66,11 @@ def table(answer: Answer, width: int | None = None, rows: int = 40) -> str:
         fitting += 1
     lines = ["  ".join(parts).rstrip() for parts in zip(*blocks[:fitting], strict=True)]
     if shown < len(answer):
-        lines.append(f"... {_plural(len(answer) - shown, 'more row')}")
+        lines.append(f"... {counted(len(answer) - shown, 'more row')}")
     if fitting < len(blocks):
         hidden = [clean(name) for name in answer.names[fitting:]]
         lines += textwrap.wrap(
-            f"... {_plural(len(hidden), 'more column')}: {', '.join(hidden)}", room
+            f"... {counted(len(hidden), 'more column')}: {', '.join(hidden)}", room
         )
     if not len(answer):
         lines.append("(no rows)")
@@ -102,7 +103,7 @@ def html(answer: Answer, rows: int = 40) -> str:
             )
             cells.append(f"<td{style.format('left' if s.left else 'right')}>{text}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    more = f"<p>... {_plural(len(answer) - shown, 'more row')}</p>" if shown < len(answer) else ""
+    more = f"<p>... {counted(len(answer) - shown, 'more row')}</p>" if shown < len(answer) else ""
     below = "".join(f"<p><small>{escape(text)}</small></p>" for text in _below(answer))
     return f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}{below}"
 
@@ -206,7 +207,3 @@ def _below(answer: Answer) -> list[str]:
         *(f"Note: {n}" for n in answer.notes),
     ]
     return [clean(line) for line in lines]
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

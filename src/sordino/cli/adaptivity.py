@@ -14,6 +14,7 @@ import typer
 from sordino.cli.loss_sections import new_page, percent, plain
 from sordino.cli.numbers import as_typed, rounded_down, share, whole
 from sordino.errors import InvalidInput
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     from sordino.adaptive.freedman import Curve, Freedman
@@ -72,7 +73,7 @@ def adaptivity(
     page.say(
         f"Bars run from 50 % to {plain(100 * top)} %. so.Holdout lets a training value pass while it is within about "
         f"{percent(_THRESHOLD)} of its own, and else answers its own with noise; it had to correct "
-        f"{'1 value' if found.corrected == 1 else f'{found.corrected} values'} here, of at most {_MOST_CORRECTED}."
+        f"{counted(found.corrected, 'value')} here, of at most {_MOST_CORRECTED}."
     )
     page.heading("What came of it")
     _judge(page, found, count)
@@ -198,4 +199,4 @@ def _draw(page: Page, curve: Curve, top: Fraction) -> None:
 
 
 def _features(count: int) -> str:
-    return "1 feature" if count == 1 else f"{count:,} features"
+    return counted(count, "feature")

@@ -14,6 +14,7 @@ from sordino.cli.declared import load
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_text
 from sordino.cli.streams import hanging, note, say
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     from sordino.query.dataset import Dataset, Table
@@ -99,9 +100,7 @@ def _budget(dataset: Dataset) -> str:
     if not state.exists:
         lines.append(f"Ledger    none yet; the first question makes {state.place}")
     else:
-        lines.append(
-            f"Ledger    {state.place}, with {state.count:,} charge{'' if state.count == 1 else 's'}"
-        )
+        lines.append(f"Ledger    {state.place}, with {counted(state.count, 'charge')}")
     if state.exists and state.terms != state.declared:
         lines.append(
             f"In force  {state.terms}. Nothing is answered until the owner runs `sordino budget set`."

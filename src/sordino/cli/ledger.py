@@ -21,6 +21,7 @@ from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_text
 from sordino.cli.streams import confirmed, note, prose, warn
 from sordino.errors import LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnavailable
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     from sordino.ledger.anchor import Anchor
@@ -65,8 +66,8 @@ def verify(
             prose(f"  - {finding}")
         raise typer.Exit(DOES_NOT_HOLD)
     open_ = verdict.forfeited
-    charges = f"{_count(verdict.charges, 'charge')}, {verdict.answers:,} answered and {open_:,} without an answer"
-    prose(f"{place} holds: {_count(verdict.entries, 'entry', 'entries')}, {charges}.")
+    charges = f"{counted(verdict.charges, 'charge')}, {verdict.answers:,} answered and {open_:,} without an answer"
+    prose(f"{place} holds: {counted(verdict.entries, 'entry', 'entries')}, {charges}.")
     prose(f"It ends with entry {verdict.link.sequence:,}, hash {verdict.link.hash}.")
     if kept is not None:
         prose(f"It continues the anchor, which was taken at entry {kept.count:,}.")
@@ -211,7 +212,3 @@ def _anchor(text: str) -> Anchor:
     return Anchor.from_json(
         text if text.lstrip().startswith("{") else read_text(Path(text), "an anchor")
     )
-
-
-def _count(number: int, one: str, more: str = "") -> str:
-    return f"{number:,} {one if number == 1 else more or one + 's'}"

@@ -28,6 +28,7 @@ from sordino.cli.loss_sections import (
 )
 from sordino.cli.numbers import as_typed, rounded_up, share, tiny, whole
 from sordino.errors import InvalidInput
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     from sordino.cli.page import Page
@@ -89,7 +90,7 @@ def randomized_response(
     small = tiny(delta, "--delta")
     shared = budgets(Fraction(loss.maximum()), small, budget)
     kinds = f"{response.categories:,} categories"
-    title = f"Randomized response (Direct): truth {_share(response.truth)}, {kinds}, {_count(asked, 'person')}"
+    title = f"Randomized response (Direct): truth {_share(response.truth)}, {kinds}, {counted(asked, 'person')}"
     write_picture(loss, title, output)
     page = new_page(title)
     choice = _choice(response, asked)
@@ -285,7 +286,7 @@ def _show_shuffled(
         told = " and ".join(f"{shown} by {name}" for name, shown in mixed.items())
         page.heading("If the reports are shuffled")
         page.say(
-            f"Towards somebody who sees {_count(persons, 'report')}, but not whose is whose, epsilon at delta "
+            f"Towards somebody who sees {counted(persons, 'report')}, but not whose is whose, epsilon at delta "
             f"{plain(delta)} is {told}, instead of {rounded_up(own)}. Towards the one who shuffles it stays what it is."
         )
 
@@ -312,10 +313,6 @@ def _error(size: float) -> str:
 
 def _name(protocol: Frequency) -> str:
     return type(protocol).__name__
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _share(probability: Fraction) -> str:

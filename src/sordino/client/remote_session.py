@@ -15,13 +15,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
 from sordino.accounting.charge import Charge
-from sordino.accounting.filters import Remaining
+from sordino.accounting.filters import Remaining, TwoMeterFilter
 from sordino.answer.answer import Answer
 from sordino.answer.suggestion import Suggestion
 from sordino.client.connection import Connection, quoted
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import Receipt
 from sordino.ledger.terms import read_charge
+from sordino.privacy.budget import Budget
 from sordino.privacy.exact import Number, show
 from sordino.query import tree
 from sordino.query.front.python import Question
@@ -282,12 +283,17 @@ class RemoteSession:
     @property
     def remaining(self) -> Remaining:
         """What each meter still has."""
-        left = self.budget.get("left") or {}
+        told = self.budget
+        if "left" not in told:
+            return Remaining()
+        left = told["left"]
         pure, mu_squared, rho = (
             None if (x := left.get(n)) is None else Fraction(x)
             for n in ("pure", "mu_squared", "rho")
         )
-        return Remaining(pure, mu_squared, rho, Fraction(left.get("delta") or 0))
+        budget = Budget(Fraction(told["epsilon"]), Fraction(told["delta"]))
+        whole = TwoMeterFilter(budget, Fraction(told["key_delta"])).caps
+        return Remaining(pure, mu_squared, rho, Fraction(left.get("delta") or 0), whole)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:

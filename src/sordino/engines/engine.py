@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.plan.statement import Statement
+from sordino.privacy.wording import counted
 from sordino.query.dataset import Table
 
 __all__ = ["Engine", "Exact", "Opener", "Run"]
@@ -28,7 +29,9 @@ class Exact:
     sums: npt.NDArray[np.object_]
 
     def __repr__(self) -> str:
-        return f"Exact({len(self.keys)} key columns, {self.sums.shape[1]} sums)"
+        return (
+            f"Exact({counted(len(self.keys), 'key column')}, {counted(self.sums.shape[1], 'sum')})"
+        )
 
 
 Run: TypeAlias = Callable[[Statement], Exact]

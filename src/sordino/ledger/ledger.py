@@ -39,6 +39,7 @@ from sordino.ledger.verify import Verdict, verify_store
 from sordino.ledger.witness import Witness
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds
+from sordino.privacy.wording import counted
 from sordino.query.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -443,7 +444,7 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({self.place}: {self._journal.state.link.sequence} entries)"
+        return f"Ledger({self.place}: {counted(self._journal.state.link.sequence, 'entry', 'entries')})"
 
     def _write(self, step: Callable[[], Draft | None]) -> Row | None:
         """Write what `step` drafts when it is the only writer, durably; this machine notes it before this returns."""

@@ -27,6 +27,7 @@ from sordino.privacy.html_page import (
     table,
 )
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query.dataset import Dataset, Table
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
@@ -115,7 +116,7 @@ def _standing(account: Account) -> str:
     answered = sum(one.status == "answered" for one in account.charges)
     forfeited = sum(one.status == "forfeited" for one in account.charges)
     said = (
-        f"{percent(left, up=False)} of the budget is left after {_count(len(account.charges), 'charge')}: "
+        f"{percent(left, up=False)} of the budget is left after {counted(len(account.charges), 'charge')}: "
         f"{answered:,} answered, {forfeited:,} forfeited, {len(account.charges) - answered - forfeited:,} without an answer."
     )
     return f'<div class="verdict {look}"><strong>{safe(word)}</strong>{safe(said)}</div>'
@@ -282,7 +283,3 @@ def _proof(account: Account) -> str:
         + fact_table([("Key", account.key)])
         + paragraphs(how)
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun + 's'}"

@@ -12,6 +12,7 @@ from sordino.ledger.recognition import ACCEPT
 from sordino.ledger.store import Store
 from sordino.ledger.terms import Terms
 from sordino.ledger.witness import Witness
+from sordino.privacy.wording import counted
 from sordino.query.dataset import Dataset
 
 __all__ = ["first_entry", "open_store", "place_of", "prints_of"]
@@ -45,7 +46,7 @@ def open_store(
     seen = None if witness is None else witness.recall(place.shown)
     if not place.exists():
         if seen is not None:
-            rule = f"it is gone: when it was last used here it had {seen.count} entries"
+            rule = f"it is gone: when it was last used here it had {counted(seen.count, 'entry', 'entries')}"
             raise LedgerUnavailable(
                 place.shown, rule, f"Put it back; nothing is granted without it. {ACCEPT}."
             )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from sordino.errors import LedgerDamaged, LedgerUnavailable
+from sordino.privacy.wording import counted
 
 __all__ = ["CHANGED", "Ask", "faults", "has_ledger", "has_tables", "make_tables"]
 
@@ -153,5 +154,8 @@ def faults(ask: Ask, place: str, ledger: str) -> list[str]:
     return (
         found
         if last == noted
-        else [*found, f"{noted} entries are noted, and the last is entry {last or 'none'}"]
+        else [
+            *found,
+            f"{counted(noted, 'entry is', 'entries are')} noted, and the last is entry {last or 'none'}",
+        ]
     )

@@ -26,6 +26,7 @@ from sordino.ledger.merkle import Tree, continues, includes, leaf_hash
 from sordino.ledger.state import Payment
 from sordino.ledger.store import Store
 from sordino.privacy.exact import show
+from sordino.privacy.wording import counted
 
 __all__ = ["Checkpoint", "Proof", "PublicLog", "VerifyingKey", "findings", "fork_findings"]
 
@@ -284,9 +285,9 @@ class PublicLog:
     def continued(self, before: int) -> tuple[bytes, ...]:
         """What shows that the log continues the one with fewer entries."""
         if not 1 <= before <= len(self._tree):
-            rule = f"the log has {len(self._tree)} entries"
+            rule = f"the log has {counted(len(self._tree), 'entry', 'entries')}"
             raise InvalidInput(
-                f"a log of {before} entries",
+                f"a log of {counted(before, 'entry', 'entries')}",
                 rule,
                 "Pass the size of an older checkpoint of this log.",
             )
@@ -388,9 +389,10 @@ def _forked(
     if not older.signed_by(key):
         yield "the older checkpoint is not of this log, or its signature does not fit"
     elif older.size > now.size:
-        yield f"the log was cut short: it had {older.size} entries, and now has {now.size}"
+        yield f"the log was cut short: it had {counted(older.size, 'entry', 'entries')}, and now has {now.size}"
     elif older.size not in (now.size, since):
-        yield f"it does not show that it continues the {older.size} entries of the older checkpoint; ask for it with --since"
+        entries = counted(older.size, "entry", "entries")
+        yield f"it does not show that it continues the {entries} of the older checkpoint; ask for it with --since"
     elif not continues(
         older.size, older.root, now.size, now.root, path if older.size != now.size else ()
     ):

@@ -10,6 +10,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.chain import Link, digest
 from sordino.privacy.exact import show
 from sordino.privacy.notebook import card
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Receipt", "Receipts", "Request", "checked_analyst", "checked_name", "request_key"]
 
@@ -42,7 +43,7 @@ class Request:
             except UnicodeEncodeError:
                 rule = "half of a surrogate pair cannot be written down"
                 hint = "Use names and texts that are proper Unicode."
-                raise InvalidInput(f"a {name} with a lone surrogate", rule, hint) from None
+                raise InvalidInput(f"{a_or_an(name)} with a lone surrogate", rule, hint) from None
 
     @property
     def key(self) -> str:

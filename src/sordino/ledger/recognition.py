@@ -14,6 +14,7 @@ from sordino.ledger.journal import Journal
 from sordino.ledger.place import Place
 from sordino.ledger.store import Store
 from sordino.ledger.witness import Seen, Witness, machine_of
+from sordino.privacy.wording import counted
 
 __all__ = ["ACCEPT", "Recognition"]
 
@@ -44,7 +45,10 @@ class Recognition:
         """Refuse a ledger that is not the one, or not as far, as this machine has seen it."""
         seen, place = self._seen, journal.place
         if seen is not None and not journal.holds(seen.link):
-            rule = f"an older copy was put back: it had {seen.count} entries, and has {journal.state.link.sequence}"
+            had = counted(seen.count, "entry", "entries")
+            rule = (
+                f"an older copy was put back: it had {had}, and has {journal.state.link.sequence}"
+            )
             if seen.ledger != journal.id:
                 rule = "another ledger is in its place"
             elif journal.state.link.sequence >= seen.count:
@@ -58,9 +62,7 @@ class Recognition:
                 rule = f"it is a copy of the one at {note.place}, and two copies would spend the budget twice"
                 raise LedgerMismatch(place, rule, f"Use that one, or remove it. {ACCEPT}.")
             if not journal.holds(note.link):
-                rule = (
-                    f"it is an older or another copy: at {note.place} it had {note.count} entries"
-                )
+                rule = f"it is an older or another copy: at {note.place} it had {counted(note.count, 'entry', 'entries')}"
                 raise LedgerDamaged(place, rule, f"Put the newest one back. {ACCEPT}.")
         for note in self._others:
             if note.ledger != journal.id and own.shares(note) and self._at.another(note.place):

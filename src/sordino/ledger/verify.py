@@ -11,6 +11,7 @@ from sordino.ledger.anchor import Anchor
 from sordino.ledger.chain import START, Broken, Link, Row, breaks, digest, linked
 from sordino.ledger.state import State
 from sordino.ledger.store import Store
+from sordino.privacy.wording import counted
 
 __all__ = ["Verdict", "verify_rows", "verify_store"]
 
@@ -62,9 +63,8 @@ def _verified(
     if last == START:
         found.append("there are no entries")
     elif head is not None and head.sequence > last.sequence:
-        found.append(
-            f"it was cut short: {head.sequence} entries are noted, and the last is entry {last.sequence}"
-        )
+        noted = counted(head.sequence, "entry is", "entries are")
+        found.append(f"it was cut short: {noted} noted, and the last is entry {last.sequence}")
     elif head is not None and head != last:
         found.append("the note of its last entry does not fit")
     if anchor is not None and last != START:
@@ -99,7 +99,8 @@ def _against(anchor: Anchor, seen: _Ends) -> Iterator[str]:
     if anchor.ledger != seen.first.hash:
         yield "the anchor is of another ledger"
     elif anchor.count > seen.last.sequence:
-        yield f"an older copy was put back: the anchor knows {anchor.count} entries, and there are {seen.last.sequence}"
+        known = counted(anchor.count, "entry", "entries")
+        yield f"an older copy was put back: the anchor knows {known}, and there are {seen.last.sequence}"
     elif not seen.anchored:
         yield f"the history was rewritten: entry {anchor.count} is not the one that the anchor knows"
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.local.report_text import is_column, label, one_line
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an
 
 __all__ = [
     "Categories",
@@ -167,7 +168,7 @@ def _flat(values: Any) -> npt.NDArray[Any]:
     if array.ndim != 1:
         rule = "true answers come as one list or one-dimensional array"
         raise InvalidInput(
-            f"a {type(values).__name__}",
+            a_or_an(type(values).__name__),
             rule,
             "Pass one answer for each person; randomize_one takes one.",
         )
@@ -181,7 +182,7 @@ def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
     hint = "Pass a list, array or column of the categories' names."
     if not is_column(values):
         raise InvalidInput(
-            f"a {type(values).__name__}", "answers come as a list, array or column", hint
+            a_or_an(type(values).__name__), "answers come as a list, array or column", hint
         )
     if len(values) == 0:
         return np.empty(0, np.int64)

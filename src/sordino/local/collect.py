@@ -23,6 +23,7 @@ from sordino.local.reports import (
     tally_batches,
 )
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["tally_parquet"]
 
@@ -45,7 +46,7 @@ def tally_parquet(
     for path in paths:
         if isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike):
             raise InvalidInput(
-                f"a {type(path).__name__}",
+                a_or_an(type(path).__name__),
                 "files are passed one by one",
                 "Pass tally_parquet(*paths).",
             )

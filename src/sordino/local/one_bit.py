@@ -36,6 +36,7 @@ from sordino.privacy.exact import (
     show,
 )
 from sordino.privacy.loss import FiniteLoss
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["OneBitMean"]
 
@@ -164,7 +165,7 @@ class OneBitMean:
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
             rule = "numbers come as one list or one-dimensional array, at least one"
             raise InvalidInput(
-                f"a {type(values).__name__}", rule, "Pass one number for each person."
+                a_or_an(type(values).__name__), rule, "Pass one number for each person."
             )
         if listed:
             return array

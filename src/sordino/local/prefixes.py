@@ -20,6 +20,7 @@ from sordino.local.hashing import LocalHashing, product
 from sordino.local.protocol import Column, Counts
 from sordino.local.report_text import is_column, one_line
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an
 
 __all__ = [
     "LONGEST",
@@ -242,7 +243,7 @@ def as_numbers(values: Any, length: int, *, text: bool) -> Prefixes:
         raise missing_answer()
     if not is_column(values) or len(values) == 0:
         rule = "values come as one list or one-dimensional array, at least one"
-        raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one value for each person.")
+        raise InvalidInput(a_or_an(type(values).__name__), rule, "Pass one value for each person.")
     if text:
         return _texts([v.as_py() if hasattr(v, "as_py") else v for v in values], length)
     array = as_array(values) if not isinstance(values, list | tuple) else None

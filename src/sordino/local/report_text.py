@@ -11,6 +11,7 @@ from typing import Any
 from sordino.local.protocol import epsilons
 from sordino.privacy.exact import show
 from sordino.privacy.text_table import padded, text_width
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["differences", "is_column", "label", "one_line", "several", "share_lines"]
 
@@ -52,9 +53,9 @@ def is_column(values: Any) -> bool:
 def one_line(value: Any) -> str:
     """A short text of any value, without line breaks."""
     if is_column(value) and not isinstance(value, list | tuple):
-        return f"a {type(value).__name__} of {len(value)} values"
+        return f"{a_or_an(type(value).__name__)} of {len(value)} values"
     if getattr(value, "ndim", 0) or hasattr(value, "column_names"):
-        return f"a {type(value).__name__}"
+        return a_or_an(type(value).__name__)
     text = show(value)
     text = " ".join(text.split()) if len(text.splitlines()) > 1 else text
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

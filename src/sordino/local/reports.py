@@ -19,6 +19,7 @@ from sordino.local.estimates import checked_population
 from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
 from sordino.local.report_text import differences, is_column, one_line, several
 from sordino.privacy.exact import Number
+from sordino.privacy.wording import a_or_an
 
 __all__ = [
     "COLUMN",
@@ -53,7 +54,7 @@ class Reports:
         rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
         if not isinstance(column, np.ndarray) or isinstance(column, np.ma.MaskedArray):
             raise InvalidInput(
-                f"a {type(column).__name__}",
+                a_or_an(type(column).__name__),
                 rule,
                 "Pass what randomize() returned, or use Reports.of.",
             )
@@ -136,7 +137,7 @@ class Reports:
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             rule = "reports come as an Arrow table or record batch"
-            raise InvalidInput(f"a {type(table).__name__}", rule, _LOST)
+            raise InvalidInput(a_or_an(type(table).__name__), rule, _LOST)
         protocol = protocol_of(table.schema, "the table")
         parts = [columns(protocol, chunk) for chunk in table.column(COLUMN).chunks]
         return cls(protocol, np.concatenate(parts) if parts else columns(protocol, None))
@@ -245,7 +246,7 @@ def _listed(reports: Any) -> list[Any]:
     if not (isinstance(reports, Iterator) or is_column(reports)):
         rule = "reports come as one list or one-dimensional array"
         raise InvalidInput(
-            f"a {type(reports).__name__}", rule, "Pass a list of what randomize_one() returned."
+            a_or_an(type(reports).__name__), rule, "Pass a list of what randomize_one() returned."
         )
     return list(reports)
 
@@ -254,7 +255,7 @@ def _alike(one: object, two: object) -> None:
     if type(two) is not type(one):
         rule = f"only {type(one).__name__} can be added to {type(one).__name__}"
         raise InvalidInput(
-            f"a {type(two).__name__}", rule, "Add what was collected by the same protocol."
+            a_or_an(type(two).__name__), rule, "Add what was collected by the same protocol."
         )
 
 
@@ -307,7 +308,7 @@ def expected(
             )
         rule = "reports are needed here, and true answers must be randomized first"
         hint = f"Pass {source}; a list of reports becomes Reports.of(protocol, reports)."
-        raise InvalidInput(f"a {type(reports).__name__}", rule, hint)
+        raise InvalidInput(a_or_an(type(reports).__name__), rule, hint)
     same(protocol, reports.protocol)
     return reports
 

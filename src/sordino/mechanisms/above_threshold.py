@@ -21,6 +21,7 @@ from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, decimal_reading, open_unit, positive, readable, show
 from sordino.privacy.loss import FiniteLoss
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["AboveThreshold"]
 
@@ -172,7 +173,7 @@ class AboveThreshold(SingleUse):
         steps = self._lattice.steps(value, round_to_lattice=rounding)
         if not isinstance(steps, int):
             raise InvalidInput(
-                f"a {type(value).__name__}",
+                a_or_an(type(value).__name__),
                 f"{name} must be one number",
                 "Ask one question at a time.",
             )

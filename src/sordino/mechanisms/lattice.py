@@ -21,6 +21,7 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput, OffLattice
 from sordino.mechanisms.integers import INT64, narrow, span
 from sordino.privacy.exact import exact_binary, float_lower, is_finite, readable, show
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Lattice", "Steps", "add"]
 
@@ -46,12 +47,12 @@ class Lattice:
         if hasattr(value, "mask") and not callable(value.mask):
             hint = "Fill the masked places with public values first."
             raise InvalidInput(
-                f"a {type(value).__name__}", "a masked array has no definite values", hint
+                a_or_an(type(value).__name__), "a masked array has no definite values", hint
             )
         if hasattr(value, "__array__"):
             return self._array(np.asarray(value), round_to_lattice)
         hint = "Pass a number, a list of numbers or a NumPy array."
-        raise InvalidInput(show(value), f"a {type(value).__name__} is not a number", hint)
+        raise InvalidInput(show(value), f"{a_or_an(type(value).__name__)} is not a number", hint)
 
     def values(self, steps: Steps) -> Any:
         """The numbers that this many steps are: integers for a whole step, else the nearest floats."""

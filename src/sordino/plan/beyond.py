@@ -20,6 +20,7 @@ from sordino.plan.fragments import column, named, not_null, select, whole
 from sordino.plan.scaling import Term, size
 from sordino.plan.sensitivity import WEIGHT
 from sordino.privacy.exact import four_digits
+from sordino.privacy.wording import a_or_an, counted
 from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
@@ -280,11 +281,11 @@ def remarks(
                 said.append(f"About {_count(number, near)} {each} at {end}, or beyond it.")
     if measure.nobody:
         number, near = rest.pop(0) / unit, float(noise.half_width([[1 / unit]], confidence)[0])
-        most = f"Rows without a {who} name nobody and are left out: at most about {math.ceil(max(number, 0) + near):,}."
+        most = math.ceil(max(number, 0) + near)
         said.append(
             f"About {_count(number, near)} rows name no {who} and are left out."
             if number > near
-            else most
+            else f"Rows without {a_or_an(who)} name nobody and are left out: at most about {most:,}."
         )
     return said
 
@@ -301,7 +302,10 @@ def _given_away(
     if found is None or found.bounds[0] <= 0 or found.persons[0] <= found.persons[1]:
         reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
         most = max(sum(noisy) / WEIGHT, 0) + reach
-        return f"No sign that bounds cut off much of the {_what(term)}: at most about {math.ceil(most):,} persons have more."
+        persons = counted(math.ceil(most), "person has", "persons have")
+        return (
+            f"No sign that bounds cut off much of the {_what(term)}: at most about {persons} more."
+        )
     row = size(term)[1] * (float(term.partial.unit) if term.partial.bounding == "clip" else 1.0)
     amount, off = (x * term.quota.total * row for x in found.bounds)
     if term.partial.bounding == "choose":

@@ -15,6 +15,7 @@ from sordino.plan.price import BEYOND
 from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.privacy.notebook import card
+from sordino.privacy.wording import a_or_an, counted
 from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def _bounds(plan: Plan) -> list[str]:
         )
         return [*cut, "a person has at most one row here"]
     words = {
-        "max_rows": "in this answer each person counts as at most {:,} rows",
-        "max_rows_per_group": "within a group each person counts as at most {:,} rows",
-        "max_groups": "in this answer each person counts as if in at most {:,} groups",
+        "max_rows": ("in this answer each person counts as at most {}", "row"),
+        "max_rows_per_group": ("within a group each person counts as at most {}", "row"),
+        "max_groups": ("in this answer each person counts as if in at most {}", "group"),
     }
     if all(release.partial.bounding == "once" for release in plan.sums) and not plan.drawn:
         del words["max_rows_per_group"]
@@ -77,13 +78,20 @@ def _bounds(plan: Plan) -> list[str]:
     if not who.grouped:
         del words["max_groups"]
     if who.grouped and plan.sums and plan.price.family == "gaussian":
-        words["max_rows"] += " in one group would, by the norm over groups"
+        words["max_rows"] = (
+            f"{words['max_rows'][0]} in one group would, by the norm over groups",
+            "row",
+        )
     applied = [who.applied(release.partial.bounding, release.norm) for release in plan.sums]
     applied += [who.applied("scale", "l1")] if plan.drawn else []
     given = {name: bound for bounds in applied for name, bound in bounds.given.items()}
     if given.get("max_groups") == 1:
-        words["max_groups"] = "in this answer each person counts as if in one group only"
-    return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
+        words["max_groups"] = ("in this answer each person counts as if in one group only", "group")
+    return [
+        f"{text.format(counted(given[name], noun))} ({name})"
+        for name, (text, noun) in words.items()
+        if name in given
+    ]
 
 
 def _tighter(plan: Plan) -> list[str]:
@@ -115,7 +123,7 @@ def _tighter(plan: Plan) -> list[str]:
 def _dropped(whose: Whose) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
     return (
-        [f"rows without a {whose.who} name nobody and are left out"]
+        [f"rows without {a_or_an(whose.who)} name nobody and are left out"]
         if whose.owner == "person"
         else []
     )
@@ -170,7 +178,7 @@ def explain(
     if (enough := _enough(plan)) is not None:
         half, certain = enough
         lines.append(
-            f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on"
+            f"  keys         published with probability 1/2 from {counted(half, 'person')} on, always from {certain} on"
         )
         if not plan.whose.by_row:
             lines.append(

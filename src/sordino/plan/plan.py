@@ -33,6 +33,7 @@ from sordino.plan.scaling import Term
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
 from sordino.plan.statement import Statement, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query import tree
 from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.partial import Bounding
@@ -176,7 +177,8 @@ class Plan:
 
     def __repr__(self) -> str:
         tables = ", ".join(self.whose.tables)
-        return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
+        parts = f"{counted(len(self.sums), 'sum')}, {counted(len(self.drawn), 'column')} of draws"
+        return f"Plan({tables}, {parts}, {self.charge})"
 
 
 @dataclass(frozen=True)
@@ -433,7 +435,10 @@ def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
     draws = (groups or 0) * sum(column.draws.draws for column in columns)
     if draws > _MOST_DRAWS:
         first = columns[0].draws
-        rule = f"at most {_MOST_DRAWS:,} {first.noun} can be drawn for one answer; these are {draws:,} in {groups:,} groups"
+        these = f"{draws:,} in {counted(groups, 'group')}"
+        rule = (
+            f"at most {_MOST_DRAWS:,} {first.noun} can be drawn for one answer; these are {these}"
+        )
         hint = "Use wider buckets, declare narrower min and max of the keys, or ask for AVG."
         raise TooLarge(f"{first.noun} of {first.what}", rule, hint)
 

@@ -24,6 +24,7 @@ from sordino.privacy.exact import (
     readable,
     show,
 )
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Distribution", "Verdict", "hockey_stick", "max_divergence", "multiplicative_distance", "total_variation",
            "verify_approximate", "verify_pure"]  # fmt: skip
@@ -169,7 +170,9 @@ def _table(p: Distribution, q: Distribution) -> _Table:
     if isinstance(p, Mapping) != isinstance(q, Mapping):
         rule = "p and q must both be mappings or both be sequences"
         raise InvalidInput(
-            f"a {type(p).__name__} and a {type(q).__name__}", rule, "Name the outcomes in both."
+            f"{a_or_an(type(p).__name__)} and {a_or_an(type(q).__name__)}",
+            rule,
+            "Name the outcomes in both.",
         )
     if not isinstance(p, Mapping) and len(first) != len(second):
         rule = "two sequences must give probabilities to the same outcomes"

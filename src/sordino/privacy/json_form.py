@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
+from sordino.privacy.wording import a_or_an
 
 Stored: TypeAlias = dict[str, Any]
 """A stored object, as JSON holds it."""
@@ -163,7 +164,7 @@ def _damaged(text: object, what: str) -> InvalidInput:
     shown = (
         f"a text of {len(text):,} characters"
         if isinstance(text, str)
-        else f"a {type(text).__name__}"
+        else a_or_an(type(text).__name__)
     )
     return InvalidInput(
         shown,

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query.bounds import NO_BOUNDS, Bounds
 from sordino.query.tree import Value
 from sordino.query.types import Text, Type
@@ -429,7 +430,7 @@ class Dataset:
 
 
 def _summary(table: Table) -> str:
-    count = "1 column" if len(table.columns) == 1 else f"{len(table.columns)} columns"
+    count = counted(len(table.columns), "column")
     protected = "public" if table.public else f"unit {table.unit}"
     return f"{table.name}: {count}, {protected}"
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import decimal_reading, is_finite, readable, show
+from sordino.privacy.wording import counted
 from sordino.query.types import LARGEST
 
 __all__ = [
@@ -94,9 +95,9 @@ def shown(value: object) -> str:
         case date() | time():
             return value.isoformat()
         case Mapping():
-            return f"a table of {len(value)} keys"
+            return f"a table of {counted(len(value), 'key')}"
         case list() | tuple():
-            return f"a list of {len(value)} values"
+            return f"a list of {counted(len(value), 'value')}"
         case _:
             return f"an object of type {type(value).__name__}"
 

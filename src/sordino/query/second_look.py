@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from sordino.privacy.exact import readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query.dataset import Column, Dataset, Table
 from sordino.query.types import Number, Text
 
@@ -88,7 +89,7 @@ def _of_table(table: Table) -> Iterator[Remark]:
     elif table.bounds.total >= _MANY_ROWS:
         yield Remark(
             f"{key}.max_rows",
-            f"{table.bounds.total:,} rows of each person count, and noise grows with it.",
+            f"{counted(table.bounds.total, 'row')} of each person may count, and noise grows with it.",
         )
     if table.neighbors is Neighbors.REPLACE and table.via is None:
         yield Remark(
@@ -124,7 +125,7 @@ def _of_column(key: str, name: str, column: Column, table: Table) -> Iterator[Re
         if len(kind.values) > _MANY_VALUES:
             yield Remark(
                 key,
-                f"it lists {len(kind.values):,} values; a group is answered for each. Are all of them public?",
+                f"it lists {counted(len(kind.values), 'value')}; a group is answered for each. Are all of them public?",
             )
         if len(kind.values) == 1:
             yield Remark(

@@ -25,6 +25,7 @@ from sordino.plan.names import find
 from sordino.privacy.exact import float_upper, four_digits, show
 from sordino.privacy.json_form import read, write
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
@@ -255,22 +256,19 @@ class Marginals:
         return read(text, "marginals", 1, "answer of marginals", answer, infinite=True)
 
     def __str__(self) -> str:
-        tables, columns = (
-            f"{n} {word}{'s' * (n != 1)}"
-            for n, word in ((len(self.asked), "table"), (len(self.columns), "column"))
-        )
+        tables, columns = counted(len(self.asked), "table"), counted(len(self.columns), "column")
         lines = [f"{tables} over {columns}"]
         for table in itertools.islice(self.asked, _SHOWN):
             own = self.at(table)
             lines.append(
-                f"  {self._words(table)}: {own.cells.size:,} cells, each ± {four_digits(own.half_width)}"
+                f"  {self._words(table)}: {counted(own.cells.size, 'cell')}, each ± {four_digits(own.half_width)}"
             )
         if len(self.asked) > _SHOWN:
             lines.append(f"  and {len(self.asked) - _SHOWN:,} more")
         return "\n".join([*lines, "", *self.notes, self.privacy])
 
     def __repr__(self) -> str:
-        return f"Marginals({len(self.asked)} tables over {len(self.columns)} columns)"
+        return f"Marginals({counted(len(self.asked), 'table')} over {counted(len(self.columns), 'column')})"
 
 
 def _ints(numbers: list[int]) -> Ints:
@@ -415,7 +413,7 @@ class MarginalTable:
         return str(self.to_answer())
 
     def __repr__(self) -> str:
-        return f"MarginalTable({', '.join(self.names)}: {self.cells.size} cells ± {four_digits(self.half_width)})"
+        return f"MarginalTable({', '.join(self.names)}: {counted(self.cells.size, 'cell')} ± {four_digits(self.half_width)})"
 
 
 def half_width(answer: Marginals, places: ColumnSet, deviation: float, cells: float = 1.0) -> float:

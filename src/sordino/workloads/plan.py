@@ -31,6 +31,7 @@ from sordino.plan.statement import Statement
 from sordino.privacy.exact import Number, four_digits, positive, readable, show
 from sordino.privacy.loss import largest_mu
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
@@ -162,7 +163,7 @@ class MarginalsPlan:
                  "negative, and are not rounded to whole numbers."]  # fmt: skip
         if not self.whose.by_row:
             notes.append(
-                f"Bounded: in all tables together each person counts as at most {self.rows:,} rows. "
+                f"Bounded: in all tables together each person counts as at most {counted(self.rows, 'row')}. "
                 "Intervals cover the noise, not what bounding changes."
             )
         if self.summed is not None:
@@ -179,8 +180,8 @@ class MarginalsPlan:
                 first = self.columns[twin.column].name
                 notes.append(f"{column.name} was taken to be equal to {first} and not looked at: its tables are those, "
                              "and no interval tells whether that is true.")  # fmt: skip
-        counted = zip(self.columns, self.facts.same, strict=True)
-        names = [one.name for one, twin in counted if twin is None and None not in one.values]
+        pairs = zip(self.columns, self.facts.same, strict=True)
+        names = [one.name for one, twin in pairs if twin is None and None not in one.values]
         if names:
             notes.append(f"Rows without a value of {', '.join(names)} count nowhere.")
         return tuple(notes)
@@ -220,11 +221,13 @@ class MarginalsPlan:
         ]
         if not self.whose.by_row:
             lines.append(
-                f"  bounded      each person counts as at most {self.rows:,} rows in all tables together"
+                f"  bounded      each person counts as at most {counted(self.rows, 'row')} in all tables together"
             )
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
-            lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")
+            lines.append(
+                f"  column       {column.name}: {counted(len(column.values), 'value')}{asked}"
+            )
         for column, twin in zip(self.columns, self.facts.same, strict=True):
             if twin is not None:
                 first = self.columns[twin.column].name
@@ -233,7 +236,7 @@ class MarginalsPlan:
             lines.append(f"  sums         {self.summed.name}, each row from {self.summed.limits}")
         cells = sum(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
         lines.append(
-            f"  tables       {len(self.asked):,} with {cells:,} cells, from one pass over the rows"
+            f"  tables       {len(self.asked):,} with {counted(cells, 'cell')}, from one pass over the rows"
         )
         shown = list(self.errors().items())
         percent = four_digits(100 * self.confidence)
@@ -259,7 +262,8 @@ class MarginalsPlan:
         return self.explain()
 
     def __repr__(self) -> str:
-        return f"MarginalsPlan({len(self.asked)} tables over {len(self.columns)} columns, {self.charge})"
+        tables, columns = counted(len(self.asked), "table"), counted(len(self.columns), "column")
+        return f"MarginalsPlan({tables} over {columns}, {self.charge})"
 
 
 def charge_of(mu_squared: Fraction) -> Charge:

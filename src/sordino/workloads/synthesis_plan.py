@@ -35,6 +35,7 @@ from sordino.plan.statement import Statement
 from sordino.privacy.exact import Number as TypedNumber
 from sordino.privacy.exact import four_digits, readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import counted
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
@@ -208,8 +209,8 @@ class SynthesisPlan:
             )
         if not self.whose.by_row:
             notes.append(
-                f"A person counts with at most {self.most:,} rows; synthetic rows are rows, and which of them one person "
-                "could have is not modelled."
+                f"A person counts with at most {counted(self.most, 'row')}; synthetic rows are rows, and which of them "
+                "one person could have is not modelled."
             )
         return tuple(notes)
 
@@ -225,12 +226,14 @@ class SynthesisPlan:
             f"  protects     {unit_words(self.whose)}",
         ]
         if not self.whose.by_row:
-            lines.append(f"  bounded      each person counts as at most {self.most:,} rows")
+            lines.append(
+                f"  bounded      each person counts as at most {counted(self.most, 'row')}"
+            )
         for column, size in zip(self.columns, self.sizes, strict=True):
             fine = max(column.last) + 1
             buckets = "" if fine == len(column.first) else f" in {len(column.first)} buckets"
             lines.append(
-                f"  column       {column.name}: {fine:,} values{buckets}{' and NULL' * (size > len(column.first))}"
+                f"  column       {column.name}: {counted(fine, 'value')}{buckets}{' and NULL' * (size > len(column.first))}"
             )
         pairs, share = len(self.first.tables), self.shares
         least, most, scores = (
@@ -242,9 +245,7 @@ class SynthesisPlan:
         )
         lines.append("  measures     the tables that were selected, for the rest")
         numbers = ((len(self.columns), "column"), (pairs, "pair"), (len(self.triples), "triple"))
-        judged = ", ".join(
-            f"{number:,} {word}{'s' * (number > 1)}" for number, word in numbers if number
-        )
+        judged = ", ".join(counted(number, word) for number, word in numbers if number)
         lines.append(
             f"  judges       the rows by the errors of {judged}, for {four_digits(100 * share.report)} %"
         )
@@ -262,7 +263,7 @@ class SynthesisPlan:
         return self.explain()
 
     def __repr__(self) -> str:
-        return f"SynthesisPlan({len(self.columns)} columns, {self.charge})"
+        return f"SynthesisPlan({counted(len(self.columns), 'column')}, {self.charge})"
 
 
 def plan_synthesis(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sordino.privacy.exact import four_digits
 from sordino.privacy.json_form import read, write
+from sordino.privacy.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,7 @@ class QualityReport:
                 verdicts = (f"{sum(one.verdict == v for one in own)} {v}" for v in VERDICTS)
                 half = max(max(one.high - one.error, one.error - one.low) for one in own)
                 mean = four_digits(max(self.mean(count) or 0.0, 0.0))
-                tables = f"{len(own)} {word}{'s' * (len(own) > 1)}"
+                tables = counted(len(own), word)
                 lines.append(
                     f"{tables}: mean error {mean} (each ± {four_digits(half)}); {', '.join(verdicts)}"
                 )
@@ -177,11 +178,11 @@ class Synthetic:
         return read(text, "synthetic", 1, "table of synthetic rows", rows, infinite=True)
 
     def __str__(self) -> str:
-        head = f"{len(self):,} synthetic rows of {self.table}, {len(self.values)} columns"
+        head = f"{counted(len(self), 'synthetic row')} of {self.table}, {counted(len(self.values), 'column')}"
         return "\n".join([head, str(self.report), "", *self.notes, self.privacy])
 
     def __repr__(self) -> str:
-        return f"Synthetic({self.table}: {len(self):,} rows, {len(self.values)} columns)"
+        return f"Synthetic({self.table}: {counted(len(self), 'row')}, {counted(len(self.values), 'column')})"
 
 
 def packed(fine: Ints) -> str:

@@ -23,6 +23,7 @@ from sordino.audit.inputs.rows import Rows, form, read_rows
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import a_or_an
 from sordino.query.dataset import Dataset
 
 __all__ = ["RELATIONS", "Checked", "Pair", "Relation", "brief", "check", "checked_relation"]
@@ -179,7 +180,7 @@ def _inferred(d1: Any, d2: Any, first: Rows | None, second: Rows | None) -> str:
     if _is_answer(d1) and _is_answer(d2):
         return f"{_ANSWER}, {_ASSUMED}"
     if first is None or second is None:
-        kinds = f"inputs of type {type(d1).__name__} and {type(d2).__name__}"
+        kinds = f"{a_or_an(type(d1).__name__)} and {a_or_an(type(d2).__name__)}"
         hint = "Pass a function (d1, d2) -> bool as neighbors=, or neighbors='unchecked'."
         raise _NotNeighbours(f"{kinds} have no relation that is known here", hint)
     return f"{_inferred_of_rows(d1, d2, first, second)}, {_ASSUMED}"
@@ -224,7 +225,7 @@ def _scalar(value: Any) -> Any:
 def _within_one(d1: Any, d2: Any) -> None:
     for value in (d1, d2):
         if not _is_number(value):
-            rule = f"the relation 'number' needs two numbers, not a {type(value).__name__}"
+            rule = f"the relation 'number' needs two numbers, not {a_or_an(type(value).__name__)}"
             raise _NotNeighbours(rule, "Pass numbers, or another neighbors=.")
     if not _close(d1, d2):
         raise _NotNeighbours("two numbers must be at most 1 apart", _SCALE)
@@ -283,14 +284,14 @@ def _vector(data: Any) -> list[Any]:
         return list(data.ravel().tolist())
     rows = read_rows(data)
     if rows is None or rows.frame is not None or isinstance(data, Mapping | Set):
-        rule = f"a {type(data).__name__} is not a vector of numbers"
+        rule = f"{a_or_an(type(data).__name__)} is not a vector of numbers"
         raise _NotNeighbours(rule, "Pass a list or an array.")
     return list(data.tolist() if hasattr(data, "tolist") else data)
 
 
 def _multiset(data: Any, rows: Rows | None) -> Counter[Hashable]:
     if rows is None:
-        rule = f"a {type(data).__name__} does not hold rows"
+        rule = f"{a_or_an(type(data).__name__)} does not hold rows"
         raise _NotNeighbours(rule, "Pass a list, an array, a table or a frame.")
     if isinstance(data, Mapping) and all(type(n) is int and n >= 0 for n in data.values()):
         return Counter({form(key): count for key, count in data.items() if count})
@@ -322,10 +323,10 @@ def brief(data: Any) -> str:
     try:
         plain = isinstance(data, list | tuple | Set | Mapping | np.ndarray) and len(data) <= _SHORT
         if hasattr(data, "__len__") and not isinstance(data, str | bytes) and not plain:
-            return f"a {type(data).__name__} of {len(data):,}"
+            return f"{a_or_an(type(data).__name__)} of {len(data):,}"
         return " ".join(show(data).split())
     except Exception:
-        return f"a {type(data).__name__}"
+        return a_or_an(type(data).__name__)
 
 
 def _short(text: str) -> str:

@@ -46,6 +46,7 @@ from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import readable
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.wording import a_or_an
 from sordino.query.aggregates.mode import ModeDraw
 from sordino.query.aggregates.quantiles import QuantileDraw
 
@@ -162,7 +163,7 @@ class _Kind:
 def _kind(mechanism: Any) -> _Kind:
     found = next((_KINDS[base] for base in type(mechanism).__mro__ if base in _KINDS), None)
     if found is None:
-        raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
+        raise TypeError(f"{a_or_an(type(mechanism).__name__)} is not a known mechanism")
     return found
 
 

@@ -32,6 +32,7 @@ from sordino.plan.cost import Cost as Offer
 from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.exact import float_upper, readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.wording import a_or_an, counted
 from sordino.query.dataset import Dataset, Table
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
@@ -72,7 +73,7 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
         rows, donor = own[person], None
         who = f"row {rows[0] + 1}"
         if table.has_persons:
-            who = f"a person with {len(rows)} row{'s' * (len(rows) > 1)}"
+            who = f"a person with {counted(len(rows), 'row')}"
         label = f"without {who}"
         if table.neighbors is Neighbors.REPLACE:
             if len(order) == 1:
@@ -139,7 +140,7 @@ def replay_query(
         if not isinstance(dataset, Dataset):
             hint = "Pass Dataset(table, unit=..., columns=...)."
             raise InvalidInput(
-                f"a {type(dataset).__name__}", "a query is replayed on Datasets", hint
+                a_or_an(type(dataset).__name__), "a query is replayed on Datasets", hint
             )
     cost, title = Offer.offered(**offer), name or sql_text(query)
     audit: _Audit

@@ -24,6 +24,7 @@ import numpy as np
 
 from sordino.answer.answer import Answer
 from sordino.audit.inputs.neighbors import brief
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Opaque", "difference"]
 
@@ -71,7 +72,7 @@ def _difference(one: Any, other: Any, where: str, above: Above) -> _Found | None
     if type(one) is not type(other):
         return _Found(f"{place} is of type", type(one).__name__, type(other).__name__)
     if id(one) in above or len(above) > _DEEPEST:
-        raise Opaque(f"a {type(one).__name__} that holds itself")
+        raise Opaque(f"{a_or_an(type(one).__name__)} that holds itself")
     above = (*above, id(one))
     beside = _mappings(f"what {place} carries", _beside(one), _beside(other), f"{where}.", above)
     if beside is not None:
@@ -161,7 +162,7 @@ def _objects(one: Any, other: Any, where: str, above: Above) -> _Found | None:
     if callable(one) or isinstance(one, ModuleType):
         if one is other:
             return None
-        raise Opaque(f"a {type(one).__name__}")
+        raise Opaque(a_or_an(type(one).__name__))
     if dataclasses.is_dataclass(one):
         names = [field.name for field in dataclasses.fields(one)]
         a, b = ({name: getattr(x, name, None) for name in names} for x in (one, other))
@@ -171,7 +172,7 @@ def _objects(one: Any, other: Any, where: str, above: Above) -> _Found | None:
     try:
         same = pickle.dumps(one) == pickle.dumps(other)
     except Exception:
-        raise Opaque(f"a {type(one).__name__}") from None
+        raise Opaque(a_or_an(type(one).__name__)) from None
     return None if same else _Found(f"{where or 'the result'} is", brief(one), brief(other))
 
 

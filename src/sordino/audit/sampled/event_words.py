@@ -20,6 +20,7 @@ from sordino.audit.sampled.features import (
 )
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.scores import Bins, TableScore
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["bin_name", "number", "say"]
 
@@ -117,20 +118,16 @@ def _multiple(low: int | None, high: int | None, least: int) -> str:
     low = max(low, least)
     every = low == _LAST_PLACE
     if high is None:
-        return f"{'a number' if every else _a(_multiple_of(low))} other than 0"
+        return f"{'a number' if every else a_or_an(_multiple_of(low))} other than 0"
     if every:
-        return f"neither 0 nor {_a(_multiple_of(high + 1))}"
+        return f"neither 0 nor {a_or_an(_multiple_of(high + 1))}"
     if high == low:
         return _ODD.get(low, f"an odd multiple of 2^{low}")
-    return f"{_a(_multiple_of(low))} but no {_multiple_of(high + 1)}"
+    return f"{a_or_an(_multiple_of(low))} but no {_multiple_of(high + 1)}"
 
 
 def _multiple_of(place: int) -> str:
     return {0: "whole number", 1: "even number"}.get(place, f"multiple of 2^{place}")
-
-
-def _a(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _size(low: int | None, high: int | None) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from sordino.audit.sampled.events import Reading, Tally
 from sordino.audit.sampled.features import Whole
 from sordino.audit.sampled.outputs import Raised, Table, concat, encode
+from sordino.privacy.wording import a_or_an
 
 __all__ = ["Drawn", "OutOfTime", "Runner", "Trouble", "in_batches"]
 
@@ -200,7 +201,7 @@ def _counted(outputs: Any, size: int) -> Any:
     if inspect.isawaitable(outputs) or inspect.isgenerator(outputs):
         raise _unfinished(outputs)
     if not isinstance(outputs, list | tuple | np.ndarray):
-        wrong = f"a {type(outputs).__name__}, not an array or a list"
+        wrong = f"{a_or_an(type(outputs).__name__)}, not an array or a list"
     elif isinstance(outputs, np.ndarray) and outputs.ndim == 0:
         wrong = "one number"
     elif len(outputs) != size:

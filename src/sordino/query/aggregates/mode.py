@@ -23,6 +23,7 @@ from sordino.mechanisms.discrete import uniform
 from sordino.mechanisms.exponential import draw
 from sordino.mechanisms.observer import drawn
 from sordino.privacy.exact import four_digits
+from sordino.privacy.wording import counted
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Chosen
@@ -86,7 +87,7 @@ class Mode(Draws):
     @property
     def label(self) -> str:
         """The column and its values."""
-        return f"of {self.what}, one of {self.positions:,} values"
+        return f"of {self.what}, one of {counted(self.positions, 'value')}"
 
     @property
     def is_number(self) -> bool:

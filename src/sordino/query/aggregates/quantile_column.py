@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from sordino.privacy.exact import four_digits, readable
+from sordino.privacy.wording import counted
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
@@ -55,7 +56,7 @@ class QuantileColumn(Draws):
     @property
     def label(self) -> str:
         """The column and its grid."""
-        return f"of {self.what} on {self.positions:,} points, step {readable(self.points.step)}"
+        return f"of {self.what} on {counted(self.positions, 'point')}, step {readable(self.points.step)}"
 
     def value(self, argument: Argument) -> exp.Expr:
         """The steps of the value."""

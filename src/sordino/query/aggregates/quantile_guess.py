@@ -22,6 +22,10 @@ _STEEPEST = 2.0
 """How fast the slope of a tail may grow: with which power of the part of the weight that lies beyond."""
 
 
+_JUMP = 5.0
+"""From how many times steeper on one side of a point than on the other the steeper step is taken to have a jump."""
+
+
 @dataclass(frozen=True)
 class QuantileGuess:
     """From points (levels, places), both sorted."""
@@ -59,13 +63,16 @@ class QuantileGuess:
     def _slopes(self) -> Floats:
         """Means of the steps beside that are nearer to the smaller one (Fritsch, Butland 1984); at the ends one step.
 
-        Where values jump on one side of a point, those on the other side decide.
+        Where values jump on one side of a point, those on the other side decide: almost alone, if it is a large jump.
         """
         widths = np.diff(self.levels)
         steps = np.diff(self.places) / widths
         left, right = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
         with np.errstate(divide="ignore"):
-            inner = (left + right) / (left / steps[:-1] + right / steps[1:])
+            mean = (left + right) / (left / steps[:-1] + right / steps[1:])
+        flat, steep = np.minimum(steps[:-1], steps[1:]), np.maximum(steps[:-1], steps[1:])
+        even = np.divide(_JUMP * flat, steep, out=np.ones_like(flat), where=steep > 0)
+        inner = flat + (mean - flat) * np.minimum(even, 1)
         return np.concatenate([steps[:1], inner, steps[-1:]])
 
     def _tail(self, beyond: Floats) -> Floats:

@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,19 @@ _WIDENINGS = tuple(1.4**i / 2**20 for i in range(42))
 proportion to their ranges. The last rung besides is the whole grid.
 """
 
-_RARE = 5
-"""How much rarer one more exception is taken to be: what remains for none is all but a fifth and a fifth of that."""
+_CENTRE = Fraction(1, 40)
+"""Of more levels: the part of the intervals' rate that finds the rung where even ground would need to be."""
 
-_MOST_LEVELS = (24, 12)
-"""Of how many levels, at most, one may be an exception, and two; of more there are too many choices."""
+_PLAIN = Fraction(7, 10)
+"""Of the probability that may fail, what goes to candidates in which no level is an exception."""
 
-_AS_WIDE_AS = 4
-"""An exception is worth so many rungs: the intervals of all others must be 4 times narrower with it."""
+_WIDER = ((6, 3), (12, 5), (len(_WIDENINGS) + 1, 7))
+"""By how many rungs an exception is wider than all others, and how many rungs narrower these must be to be worth it.
+The last is the whole grid.
+"""
+
+_MOST_LEVELS = 24
+"""Of how many levels, at most, one may be an exception; of more there are too many choices."""
 
 _STRETCHES = (*range(12), *range(12, 160, 4))
 """Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
@@ -360,10 +364,20 @@ def _offsets(positions: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def _slack(rungs: int, slope: Fraction, confidence: Number) -> int:
-    """The distance at which all wrong rungs together have no more than the probability that may fail."""
-    alpha = 1 - open_unit("confidence", confidence).upper
-    return math.ceil(exact_upper(certified(lambda: ball(max(1, rungs - 1) / alpha).log())) / slope)
+def _slack(wrong: int, slope: Fraction, confidence: Number) -> int:
+    """The distance at which so many wrong rungs have together no more than the probability that may fail."""
+    return math.ceil((_nats(Fraction(wrong)) + _risk(confidence)) / slope)
+
+
+@lru_cache(maxsize=256)
+def _nats(value: Fraction) -> Fraction:
+    """The natural logarithm, rounded up."""
+    return exact_upper(certified(lambda: ball(value).log()))
+
+
+def _risk(confidence: Number) -> Fraction:
+    """The logarithm, rounded up, of how many times smaller than 1 the probability is that may fail."""
+    return _nats(1 / (1 - open_unit("confidence", confidence).upper))
 
 
 @dataclass(frozen=True)
@@ -385,7 +399,8 @@ class _Ladder:
     def of(cls, spread: _Spread, level: Fraction, rate: Fraction, confidence: Number) -> _Ladder:
         slope = rate / (FINENESS * 2 * max(level.numerator, level.denominator - level.numerator))
         offsets = _offsets(spread.positions)
-        return cls(spread, level, slope, _slack(len(offsets), slope, confidence), offsets)
+        slack = _slack(max(1, len(offsets) - 1), slope, confidence)
+        return cls(spread, level, slope, slack, offsets)
 
     def margin(self, cut: int, rung: int) -> int | None:
         """By how much both ends are beyond the quantile, in units of 1/(b FINENESS); None where both are the grid's."""
@@ -426,8 +441,9 @@ class _Widening:
     """Intervals of several levels around their cuts, of which one draw takes one candidate for all.
 
     A candidate has a rung w: intervals from the cuts where p - w and p + w are guessed to be, w for each level in
-    proportion to its range. Few levels may be exceptions: these have the ends of their neighbours, between whose
-    quantiles theirs lie. A candidate's margin is the least of all other ends, each counted in its level's range.
+    proportion to its range. One level may be an exception, some rungs wider. A candidate's margin is the least of all
+    ends, each counted in its level's range. Before that, another draw finds the rung that even ground would need: how
+    much margin a candidate must have depends on how far its rung is from this one.
     """
 
     spread: _Spread
@@ -436,11 +452,9 @@ class _Widening:
     """How much more a unit of rank can move one margin of a level than another: in units of 1/(common denominator)."""
     unit: int
     """A common multiple of the ranges: margins are counted in 1/(unit FINENESS) of a range."""
-    slope: Fraction
-    exceptions: npt.NDArray[np.bool_]
-    """One row for each choice of exceptions, one column for each level."""
-    slacks: tuple[int, ...]
-    """For each choice of exceptions, the margin that makes a candidate good enough."""
+    rate: Fraction
+    """The loss per unit of weight of both draws together."""
+    confidence: Number
 
     @classmethod
     def of(
@@ -448,12 +462,29 @@ class _Widening:
     ) -> _Widening:
         common = _common(levels)
         ranges = tuple(int(2 * max(level, 1 - level) * common) for level in levels)
-        unit = math.lcm(*ranges)
-        slope = rate / (unit * FINENESS)
-        choices, weights = _exceptions(len(levels))
-        rungs = len(_WIDENINGS) + 1
-        slacks = tuple(_slack(rungs * weight + 1, slope, confidence) for weight in weights)
-        return cls(spread, levels, ranges, unit, slope, choices, slacks)
+        return cls(spread, levels, ranges, math.lcm(*ranges), rate, confidence)
+
+    @property
+    def slope(self) -> Fraction:
+        """Of the draw of a candidate."""
+        return self.rate * (1 - _CENTRE) / (self.unit * FINENESS)
+
+    def centre(self, bits: Bits) -> int:
+        """About the first rung that is wide enough where weight lies evenly: it depends on how much there is."""
+        hardest = Fraction(max(self.ranges), _common(self.levels))
+        weights = _even_weights(len(self.levels), self.rate / hardest, self.confidence)
+        total = int(self.spread.ends[-1])
+        slope = self.rate * _CENTRE / (2 * FINENESS)
+        distances = [abs(total - weight) for weight in weights]
+        return draw(np.ones(len(weights), np.int64), distances, slope, bits)
+
+    def slacks(
+        self, rung: npt.NDArray[np.int64], choice: npt.NDArray[np.int64], centre: int
+    ) -> list[int]:
+        """The margins that make candidates good enough."""
+        margins = _margins(len(self.levels), self.slope, self.confidence)
+        apart = (rung - centre + len(_WIDENINGS)).tolist()
+        return [margins[nth > 0][far] for nth, far in zip(choice.tolist(), apart, strict=True)]
 
     def rungs(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The ends of all intervals without exceptions, one row for each rung; the last has the whole grid."""
@@ -468,21 +499,22 @@ class _Widening:
         return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
 
     def candidates(
-        self, cuts: list[int]
+        self, cuts: list[int], centre: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], list[int]]:
         """Lower and upper ends, one row for each candidate, which ends are its own, and its slack.
 
         They come in the order of their rungs, an exception counting as some rungs; the last has nothing to miss.
         """
-        low, high = self.rungs(cuts)
-        rung, choice = _order(len(low), len(cuts))
-        excepted, last = self.exceptions[choice], self.spread.last
-        low = np.maximum.accumulate(np.where(excepted, 0, low[rung]), axis=1)
-        high = np.minimum.accumulate(np.where(excepted, last, high[rung])[:, ::-1], axis=1)[:, ::-1]
-        own = np.stack([~excepted & (low > 0), ~excepted & (high < last)])
+        lows, highs = self.rungs(cuts)
+        rung, choice = _order(len(lows), len(cuts))
+        wider, _ = _exceptions(len(cuts))
+        rows = np.minimum(rung[:, None] + wider[choice], len(lows) - 1)
+        own_low, own_high = (np.take_along_axis(ends, rows, axis=0) for ends in (lows, highs))
+        own = np.stack([own_low > 0, own_high < self.spread.last])
         stop = int((~own.any(axis=(0, 2))).argmax()) + 1
-        slacks = [self.slacks[nth] for nth in choice[:stop].tolist()]
-        return low[:stop], high[:stop], own[:, :stop], slacks
+        low = np.maximum.accumulate(own_low[:stop], axis=1)
+        high = np.minimum.accumulate(own_high[:stop, ::-1], axis=1)[:, ::-1]
+        return low, high, own[:, :stop], self.slacks(rung[:stop], choice[:stop], centre)
 
     def distances(
         self,
@@ -513,32 +545,74 @@ class _Widening:
 
     def draw(self, cuts: list[int], bits: Bits) -> list[tuple[int, int]]:
         """The ends of all intervals, for cuts that are known: a candidate in proportion to exp(-slope distance)."""
-        low, high, own, slacks = self.candidates(cuts)
+        low, high, own, slacks = self.candidates(cuts, self.centre(bits))
         distances = self.distances(low, high, own, slacks)
         nth = draw(np.ones(len(distances), np.int64), distances, self.slope, bits)
         return list(zip(low[nth].tolist(), high[nth].tolist(), strict=True))
 
 
 @lru_cache(maxsize=64)
-def _exceptions(levels: int) -> tuple[npt.NDArray[np.bool_], tuple[Fraction, ...]]:
-    """All choices of few exceptions, and for each a weight: the inverses of all weights sum to 1."""
-    most = sum(levels <= limit for limit in _MOST_LEVELS)
-    chosen = [places for count in range(most + 1) for places in combinations(range(levels), count)]
-    found = np.zeros((len(chosen), levels), bool)
-    for row, places in zip(found, chosen, strict=True):
-        row[list(places)] = True
-    weights = [Fraction(math.comb(levels, len(places)) * _RARE ** len(places)) for places in chosen]
-    weights[0] = 1 / (1 - sum((1 / weight for weight in weights[1:]), Fraction(0)))
-    return found, tuple(weights)
+def _exceptions(levels: int) -> tuple[npt.NDArray[np.int64], tuple[Fraction, Fraction]]:
+    """By how many rungs each level is wider, one row for each choice, the first without an exception; and how many
+    nats rarer than all candidates together those of the first and of each other choice are taken to be.
+    """
+    if levels > _MOST_LEVELS:
+        return np.zeros((1, levels), np.int64), (Fraction(0), Fraction(0))
+    wider = [np.eye(levels, dtype=np.int64) * rungs for rungs, _ in _WIDER]
+    found = np.concatenate([np.zeros((1, levels), np.int64), *wider])
+    return found, (_nats(1 / _PLAIN), _nats((len(found) - 1) / (1 - _PLAIN)))
+
+
+@lru_cache(maxsize=1)
+def _far() -> tuple[Fraction, ...]:
+    """How many nats rarer than all rungs together those are taken to be that are so far from the one in the centre,
+    from the lowest on: three quarters fall by e^(5/4) a rung, and a quarter with a power.
+    """
+    apart = [abs(rung - 0.5) for rung in range(-len(_WIDENINGS), len(_WIDENINGS) + 1)]
+    near = [Fraction(math.exp(-1.25 * far)) for far in apart]
+    rest = [Fraction((1 + far) ** -1.5) for far in apart]
+    parts = [3 * a / sum(near) + b / sum(rest) for a, b in zip(near, rest, strict=True)]
+    return tuple(_nats(4 / part) for part in parts)
+
+
+@lru_cache(maxsize=64)
+def _margins(
+    levels: int, slope: Fraction, confidence: Number
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The margin that makes a candidate good enough, by how far its rung is from the centre: without an exception, and
+    with one. All wrong candidates together have no more than the probability that may fail.
+    """
+    risk = _risk(confidence)
+    plain, other = (
+        tuple(math.ceil((nats + kind + risk) / slope) for nats in _far())
+        for kind in _exceptions(levels)[1]
+    )
+    return plain, other
+
+
+@lru_cache(maxsize=64)
+def _even_weights(levels: int, rate: Fraction, confidence: Number) -> tuple[int, ...]:
+    """With how much weight in all, in units of 1/FINENESS, each rung would just do on even ground."""
+    needed = _needed(levels, rate, confidence) * FINENESS
+    return tuple(int(needed / Fraction(width)) for width in _WIDENINGS)
 
 
 @lru_cache(maxsize=64)
 def _order(rungs: int, levels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The rung and the choice of exceptions of each candidate, narrow ones first."""
-    choices, _ = _exceptions(levels)
-    rung, choice = np.divmod(np.arange(rungs * len(choices)), len(choices))
-    order = np.argsort(rung + _AS_WIDE_AS * choices.sum(axis=1)[choice], kind="stable")
+    """The rung and the choice of an exception of each candidate, narrow ones first."""
+    choices = len(_exceptions(levels)[0])
+    worth = np.array([0, *(worth for _, worth in _WIDER for _ in range(levels))])
+    rung, choice = np.divmod(np.arange(rungs * choices), choices)
+    order = np.argsort(rung + worth[choice], kind="stable")
     return rung[order], choice[order]
+
+
+def _needed(levels: int, rate: Fraction, confidence: Number) -> Fraction:
+    """By how much intervals of more levels reach to both sides where weight lies evenly, in units of weight and for a
+    range of 1: the slack, and how far the cut is off whose rank is worst.
+    """
+    slack = (_risk(confidence) + _nats(1 / _PLAIN) + Fraction(7, 5)) / (1 - _CENTRE)
+    return (slack + Fraction(0.96 * levels.bit_length() ** 1.5)) / rate
 
 
 def _common(levels: tuple[Fraction, ...]) -> int:
@@ -578,10 +652,11 @@ def interval_rank(
 ) -> float:
     """The half-width of an interval to expect, in units of weight between the estimate and each end.
 
-    Of more than three levels the one that is off most, about half of what each may be, decides for all.
+    Of more than three levels the one that is off most decides for all.
     """
-    spread = 2 * max(level, 1 - level) / _shares(levels, confidence)[1]
+    spread = 2 * max(level, 1 - level)
+    own = rate * _shares(levels, confidence)[1]
     if levels <= MOST_TOGETHER:
-        return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.3
-    off = rank_error(rate, confidence, levels=levels, level=level)
-    return (_slack(len(_WIDENINGS) + 2, rate / spread, confidence) + 0.55 * off) * 1.2
+        wrong = max(1, len(_offsets(positions)) - 1)
+        return _slack(wrong, own / spread, confidence) * 1.3
+    return float(spread * _needed(levels, own, confidence)) * 1.2

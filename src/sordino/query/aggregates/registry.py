@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from sordino.errors import Code, InvalidInput
+from sordino.privacy.wording import a_or_an
 from sordino.query.tree import Aggregate, Case, Expression, Literal
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class Kind:
         ):
             rule = "it must be a constant from 0 to 1"
             raise InvalidInput(
-                f"the {self.parameter} of a {self.name}", rule, f"Write {self.examples[0].sql}."
+                f"the {self.parameter} of {a_or_an(self.name)}",
+                rule,
+                f"Write {self.examples[0].sql}.",
             )
         return Aggregate(self.name, arguments, Fraction(parameter))
 

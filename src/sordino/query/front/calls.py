@@ -16,6 +16,7 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
+from sordino.privacy.wording import a_or_an
 from sordino.query.aggregates.registry import kind_of, kinds
 from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
@@ -213,7 +214,7 @@ def _like_pattern(function: str, pattern: Expression) -> None:
         )
     if "\\" in pattern.value:
         raise InvalidInput(
-            f"a {function} pattern with a backslash",
+            f"{a_or_an(function)} pattern with a backslash",
             "% and _ are the only special characters; there is no escape",
             "Compare with SUBSTR or = instead.",
         )

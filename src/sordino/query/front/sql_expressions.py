@@ -16,6 +16,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from sordino.errors import Code, InvalidInput, UnsupportedSQL
+from sordino.privacy.wording import a_or_an
 from sordino.query.aggregates.registry import Kind, kinds, named_in_sql
 from sordino.query.front.calls import (
     DATE_UNITS,
@@ -382,7 +383,9 @@ class Reader:
             *parts, last = parts
             value = inner._expression(last) if type(_inside(last)) is exp.Literal else None
             if not isinstance(value, Literal) or isinstance(value.value, str) or not parts:
-                rule = f"the {kind.parameter} of a {kind.name} must be a constant from 0 to 1"
+                rule = (
+                    f"the {kind.parameter} of {a_or_an(kind.name)} must be a constant from 0 to 1"
+                )
                 raise self._refuse(node, (rule, f"Write {kind.examples[0].sql}."))
             return kind.form(tuple(map(inner._expression, parts)), value.value)
         return kind.form(tuple(map(inner._expression, parts)), level)

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sordino.errors import Code, UnsupportedSQL
+from sordino.privacy.wording import a_or_an
 from sordino.query.aggregates.registry import named_in_sql
 from sordino.query.front.other_words import CALLS, Reason
 
@@ -201,7 +202,7 @@ def read_words(text: str) -> Words:
     """The checked words of a text; refuses what is too long, too deep or not understood."""
     if not isinstance(text, str):
         raise UnsupportedSQL(
-            f"a {type(text).__name__}",
+            a_or_an(type(text).__name__),
             "a question in SQL must be text",
             "Pass 'SELECT COUNT(*) FROM visits', for example.",
         )

@@ -13,6 +13,7 @@ import numpy as np
 
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.text import key_text, number, percent, spread
+from sordino.privacy.wording import counted
 
 __all__ = ["AnswerView", "view"]
 
@@ -129,7 +130,8 @@ def _meaning(answer: Answer, person: str | None) -> str:
             f"{name} is about {shown(value[0], 0)}: the noise leaves it between {shown(low[0], 0)} and {shown(high[0], 0)} "
             f"with a confidence of {sure}. {hidden}"
         )
-    told = f"{len(answer):,} groups. The exact {name} lies within the interval, with a confidence of {sure} for each."
+    groups = counted(len(answer), "group")
+    told = f"{groups}. The exact {name} lies within the interval, with a confidence of {sure} for each."
     order = sorted(
         (i for i in range(len(answer)) if math.isfinite(value[i])), key=lambda i: -value[i]
     )

@@ -11,6 +11,7 @@ from fastapi import Response
 
 from sordino.errors import InvalidInput
 from sordino.ledger.public_log import Checkpoint, Proof, VerifyingKey, findings, fork_findings
+from sordino.privacy.wording import counted
 from sordino.server.web.site.visit import Values, Visit
 
 __all__ = ["charges", "check", "checkpoint", "show"]
@@ -53,7 +54,8 @@ async def check(visit: Visit) -> Values:
         older = Checkpoint.of(text)
         key, now, path = await _signed(link, older.size)
         wrong = list(fork_findings(now, path, older, key))
-        told = f"The log of {now.size} entries continues the checkpoint of {older.size}: nothing before it was changed."
+        entries = counted(now.size, "entry", "entries")
+        told = f"The log of {entries} continues the checkpoint of {older.size}: nothing before it was changed."
     return await _ledger(visit, {"wrong": list(dict.fromkeys(wrong)), "told": told, "text": text})
 
 
