@@ -323,7 +323,8 @@ def test_a_file_that_changes_under_the_engine(damage: str, tmp_path: Path) -> No
         assert session.receipts == ()
 
 
-def test_too_little_memory() -> None:
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sordino.engines.duckdb.engine._LEAST_MEMORY", 0)
     table = pa.table(
         {
             "id": [TOKENS[i % 40] + str(i) for i in range(100_000)],

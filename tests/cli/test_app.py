@@ -357,3 +357,37 @@ def test_targets_are_checked_without_being_made(folder: Path) -> None:
     ):
         with pytest.raises(errors.InvalidInput, match=said):
             check_target(path, "--output", dataset)
+
+
+LONG = "x" * 300
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", f"{LONG}", COUNT, "--epsilon", "1"],
+        ["query", f"{LONG}/v", COUNT, "--epsilon", "1"],
+        ["init", f"{LONG}.parquet"],
+        ["init", "visits.parquet", "--output", f"{LONG}.toml"],
+        ["query", "visits.toml", COUNT, "--epsilon", "1", "--output", f"{LONG}.csv"],
+        ["query", "visits.toml", COUNT, "--epsilon", "1", "--output", f"{LONG}/x.csv"],
+        ["query", "visits.toml", COUNT, "--epsilon", "1", "--plot", f"{LONG}.html"],
+        ["query", "visits.toml", COUNT, "--epsilon", "1", "--output", "circle.csv"],
+        ["audit", f"{LONG}.py:f", "--epsilon", "1"],
+        ["audit", "visits.toml:f", "--epsilon", "1", "--output", f"{LONG}.html"],
+        ["workbench", f"{LONG}.toml"],
+        ["serve", LONG],
+    ],
+)
+def test_paths_at_which_nobody_can_look_are_refused_in_words(
+    run: Any, folder: Path, words: list[str]
+) -> None:
+    """They ended in "something failed inside Sordino", as did folders of other users."""
+    (folder / "circle.csv").symlink_to(folder / "circle.csv")
+    shown = run(*words)
+    assert shown.exit_code == 2
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("error: ")
+    assert "inside Sordino" not in shown.stderr
+    assert not (folder / "visits.ledger").exists()

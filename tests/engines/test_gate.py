@@ -106,6 +106,32 @@ def test_columns_that_differ_only_in_case_are_refused(
         so.Session(declared(source, {"x": AGE}, unit=twins[1]))
 
 
+COMPOSED, APART = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("unit", [COMPOSED, APART.upper()])
+def test_names_that_look_the_same_are_refused(kind: str, unit: str, tmp_path: Path) -> None:
+    rows = {COMPOSED: [1] * 5, APART: list(range(5)), "age": [1] * 5}
+    source = SOURCES[kind](pa.table(rows), tmp_path)
+    with pytest.raises(InvalidDeclaration, match="one name but for case"):
+        so.Session(declared(source, unit=unit))
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize(("ours", "theirs"), [(COMPOSED, APART), (APART, COMPOSED)])
+def test_names_are_found_however_they_are_composed(
+    kind: str, ours: str, theirs: str, tmp_path: Path
+) -> None:
+    source = SOURCES[kind](pa.table({"id": [1, 1, 1, 2], theirs: [1, 2, 3, 4]}), tmp_path)
+    data = declared(source, {ours: AGE})
+    sql = f'SELECT COUNT(*) AS n FROM data WHERE "{theirs.upper()}" > 1'
+    assert exact(data, sql)[1] == [[[3]]]
+    (tmp_path / "own").mkdir()
+    own = SOURCES[kind](pa.table({theirs: [1, 1, 1, 2], "age": [1, 2, 3, 4]}), tmp_path / "own")
+    assert exact(declared(own, unit=ours))[1] == [[[3]]]
+
+
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "parquet"])
 def test_a_column_that_is_there_twice_is_refused(kind: str, tmp_path: Path) -> None:
     table = pa.table([[1, 2], [3, 4]], names=["id", "id"])
@@ -870,6 +896,31 @@ def test_zoned_moments_in_nanoseconds_are_read(kind: str, tmp_path: Path) -> Non
 def test_a_memory_that_makes_no_sense_is_refused(memory: Any) -> None:
     with pytest.raises(InvalidInput, match="memory"):
         so.Session(declared(pa.table({"id": [1], "age": [1]})), memory=memory)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("memory", ["1KB", "300KB", "1MB", "4MB", "0.001%"])
+def test_a_memory_with_which_nothing_is_answered_is_refused(
+    kind: str, memory: str, tmp_path: Path
+) -> None:
+    """A session with a megabyte opened, and each of its questions failed after it was charged."""
+    source = SOURCES[kind](pa.table({"id": [1], "age": [1]}), tmp_path)
+    with pytest.raises(InvalidInput, match=r"memory = .*at least 16 MB"):
+        so.Session(declared(source), memory=memory)
+    with pytest.raises(InvalidInput, match="for each of 64 threads"):
+        so.Session(declared(source), memory="16MB", threads=64)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_least_memory_suffices_for_a_small_table(threads: int) -> None:
+    people = pa.table({"id": [i // 2 for i in range(100)], "age": list(range(100))})
+    with so.Session(declared(people), memory="16MB", threads=threads) as session:
+        for sql in (
+            "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM data",
+            "SELECT COUNT(DISTINCT id) AS n, AVG(age) AS m FROM data GROUP BY BUCKET(age, 10)",
+            "SELECT AVG(k) AS k FROM (SELECT id, COUNT(*) AS k FROM data GROUP BY id) AS v",
+        ):
+            session.sql(sql, epsilon=1)
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, 10**6])

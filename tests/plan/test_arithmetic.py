@@ -108,6 +108,18 @@ def test_errors_are_foreseen_where_they_are_linear(session: so.Session) -> None:
     assert (cheapest.errors()["x"] or math.inf) <= 100
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["SUM(a) * 1e200 * 1e200", "COUNT(*) - SUM(b) * 1e200 * 1e200", "SUM(a) / 1e-200 / 1e-200"],
+)
+def test_factors_beyond_doubles_are_refused_in_words(session: so.Session, value: str) -> None:
+    spent = session.remaining
+    for ask in (session.preview, session.sql):
+        with pytest.raises(so.errors.InvalidInput, match="more than a double can hold"):
+            ask(f"SELECT {value} AS x FROM t", epsilon=1)
+    assert session.remaining == spent
+
+
 def test_public_tables_are_exact() -> None:
     data = so.Dataset(TABLE, name="t", public=True, columns=COLUMNS, budget={"epsilon": 1})
     with so.Session(data) as opened:

@@ -560,6 +560,8 @@ TABLE = "visits.toml: tables.visits"
         (table_with('"a b" = { type = "in" }'), TABLE + '.columns."a b".type', "a type is one of", 'type = "int"'),
         (table_with('Age = { type = "int" }\nage = { type = "int" }'), TABLE + ".columns: the columns 'Age' and 'age'",
          "differ only in case", "Rename"),
+        (table_with('"caf\\u00e9" = { type = "int" }\n"cafe\\u0301" = { type = "int" }'), TABLE + ".columns: the columns",
+         "differ only in case", "Rename"),
         (table_with('"" = { type = "int" }'), TABLE + ".columns: the column name ''", "not empty", "Rename"),
         (table_with('" " = { type = "int" }'), TABLE + ".columns: the column name ' '", "not empty", "Rename"),
         (table_with('"a\\n" = { type = "int" }'), TABLE + ".columns: the column name", "no control characters", "Rename"),
@@ -641,8 +643,11 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     assert said("gone.toml").startswith("got 'gone.toml': there is no such file. Check the path")
     (tmp_path / "folder.toml").mkdir()
-    assert "cannot be read" in said("folder.toml")
-    assert "cannot be read" in said("a\0.toml")
+    assert "it is a folder" in said("folder.toml")
+    assert "there is no such file" in said("a\0.toml")
+    os.mkfifo(tmp_path / "pipe.toml")  # to read it would wait for ever
+    assert "not a plain file" in said("pipe.toml")
+    assert "File name too long" in said(f"{'x' * 300}.toml")
     (tmp_path / "latin.toml").write_bytes(b"# \xe4")
     assert "not UTF-8" in said("latin.toml")
     (tmp_path / "visits.csv").write_text(CANARY)

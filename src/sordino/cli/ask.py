@@ -21,7 +21,15 @@ from sordino.cli.budget_words import cost_words, left_words
 from sordino.cli.declared import check_sources, existing_ledger, load
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
-from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
+from sordino.cli.output import (
+    Format,
+    check_target,
+    chosen,
+    real_place,
+    remarks,
+    rendered,
+    write_file,
+)
 from sordino.cli.streams import fail, folded, is_terminal, note, put, put_text, say
 from sordino.errors import InvalidInput, SordinoError
 from sordino.query.bounds import Bounds
@@ -250,7 +258,7 @@ def query(
     dataset = None if remote.is_address(file) else load(file)
     check_target(output, "--output", dataset)
     _check_plot(plot, dataset)
-    if output is not None and plot is not None and Path(output).resolve() == Path(plot).resolve():
+    if output is not None and plot is not None and real_place(output) == real_place(plot):
         raise InvalidInput(
             f"--plot {plot!r}",
             "it is the file of --output",

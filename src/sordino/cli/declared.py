@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sordino.errors import InvalidInput, LedgerUnavailable
+from sordino.privacy.paths import is_file, is_folder
 
 if TYPE_CHECKING:
     from sordino.ledger.ledger import Ledger
@@ -27,9 +28,9 @@ def toml_files(incomplete: str) -> list[str]:
         return []
     kept = (p for p in found if not p.name.startswith("."))
     names = [
-        f"{shown}{p.name}/" if p.is_dir() else f"{shown}{p.name}"
+        f"{shown}{p.name}/" if is_folder(p) else f"{shown}{p.name}"
         for p in kept
-        if p.is_dir() or p.suffix == ".toml"
+        if is_folder(p) or p.suffix == ".toml"
     ]
     return [name for name in names if name.startswith(incomplete)]
 
@@ -44,7 +45,7 @@ def load(file: str) -> Dataset:
             shown, "the declaration comes first", 'Write: sordino query visits.toml "SELECT ..."'
         )
     beside = f"{file}.toml"
-    if not file.lower().endswith(".toml") and Path(beside).is_file():
+    if not file.lower().endswith(".toml") and is_file(Path(beside)):
         raise InvalidInput(
             repr(file), "a declaration is a file that ends in .toml", f"Did you mean {beside}?"
         )

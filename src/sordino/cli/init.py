@@ -12,6 +12,7 @@ import typer
 
 from sordino.cli.streams import hanging, put_text, say
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import is_folder, is_there
 
 __all__ = ["SCHEMA", "init"]
 
@@ -69,12 +70,12 @@ def init(
         return
     name = _name(sources[0], table)
     target = Path(output or f"{name}.toml")
-    if target.exists() and not force:
+    if is_there(target) and not force:
         rule = "it exists already, and may hold what you have filled in"
         raise InvalidInput(
             repr(str(target)), rule, "Choose another --output, or add --force to replace it."
         )
-    if target.exists():
+    if is_there(target):
         _replace(sources, target, table, public)
     else:
         Dataset.schema_stub(sources, target, table=table, public=public)
@@ -98,7 +99,7 @@ def _replace(sources: list[str], target: Path, table: str | None, public: list[s
     """Made aside first, so that what is there stays if the source cannot be read."""
     from sordino.query.dataset import Dataset
 
-    if target.is_dir():
+    if is_folder(target):
         raise InvalidInput(repr(str(target)), "it is a folder", "Choose another --output.")
     aside = target.with_name(f".{target.stem}.{os.getpid()}.toml")
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 import uuid
 from enum import StrEnum
@@ -14,15 +13,24 @@ from typing import TYPE_CHECKING
 from sordino.cli.declared import own_files
 from sordino.cli.streams import is_terminal, put_text
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import is_there, not_writable
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer
     from sordino.query.dataset import Dataset
 
-__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file", "write_text"]
+__all__ = [
+    "Format",
+    "check_target",
+    "chosen",
+    "real_place",
+    "remarks",
+    "rendered",
+    "write_file",
+    "write_text",
+]
 
 _UNBOUNDED = 10**6
-_LONGEST_NAME = 255
 
 
 class Format(StrEnum):
@@ -101,39 +109,42 @@ def check_target(path: str | None, option: str, dataset: Dataset | None) -> None
     """Refuse a file that could not be written, or that belongs to the dataset, before anything is charged."""
     if path is None:
         return
-    if "\0" in path:
-        raise InvalidInput(
-            f"{option} {path!r}",
-            "it is not the path of a file",
-            "Choose another file. Nothing was charged.",
-        )
-    target, fault = Path(path).resolve(), ""
-    if len(os.fsencode(target.name)) > _LONGEST_NAME:
-        fault = "its name is too long"
-    elif target.is_dir():
-        fault = "it is a folder"
-    elif not target.parent.is_dir():
-        fault = "its folder does not exist"
-    elif not os.access(target if target.exists() else target.parent, os.W_OK):
-        fault = "it may not be written to"
-    elif dataset is not None and any(_same(target, own) for own in own_files(dataset)):
+    target = real_place(path)
+    fault = "it is not the path of a file" if target is None else not_writable(target)
+    if (
+        target is not None
+        and not fault
+        and dataset is not None
+        and any(_same(target, own) for own in own_files(dataset))
+    ):
         fault = "it is the declaration, the ledger or the data"
     if fault:
         raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
 
 
+def real_place(path: str) -> Path | None:
+    """Where a path leads to, through all links; None if it leads nowhere."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError):  # links in a circle, a folder that is gone, a NUL
+        return None
+
+
 def _same(target: Path, own: Path) -> bool:
     """Whether two paths lead to one file, or would."""
-    if target.exists() and own.exists():
+    if is_there(target) and is_there(own):
         return target.samefile(own)
-    return target.resolve() == own.resolve()
+    return target == real_place(str(own))
 
 
 def write_file(path: str, data: bytes, option: str) -> None:
     """Write a file; a new one appears whole or not at all."""
-    target = Path(path).resolve()  # through a link, not instead of it
+    target = real_place(path)  # through a link, not instead of it
+    if target is None:
+        rule = "it is not the path of a file"
+        raise InvalidInput(f"{option} {path!r}", rule, "Choose another file.")
     # What is there is written to, not replaced: it may be a pipe or a device, and has an owner and permissions.
-    aside = target if target.exists() else target.with_name(f".sordino-{uuid.uuid4().hex}")
+    aside = target if is_there(target) else target.with_name(f".sordino-{uuid.uuid4().hex}")
     try:
         # Made here, not found: nobody can put a link under that name beforehand.
         with aside.open("wb" if aside is target else "xb") as file:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sordino.cli.output import write_file
+from sordino.cli.output import real_place, write_file
 from sordino.cli.streams import note, put_text
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import not_writable
 
 if TYPE_CHECKING:
     from sordino.audit.reporting.report import Dossier, Report
@@ -44,17 +44,11 @@ class Filing:
         """What the options mean; refused if the file could not be written, or may be no report."""
         if output is None or output == "-":
             return Filing(form or Form.text, None)
-        ending, target, fault = Path(output).suffix.lower(), Path(output), ""
-        if "\0" in output:
-            fault = "it is not the path of a file"
-        elif ending not in _ENDINGS:  # so that no program and no data are overwritten
+        ending, target = Path(output).suffix.lower(), real_place(output)
+        fault = "it is not the path of a file" if target is None else not_writable(target)
+        if target is not None and ending not in _ENDINGS:
+            # so that no program and no data are overwritten
             fault = f"a report ends in {', '.join(_ENDINGS)}"
-        elif target.is_dir():
-            fault = "it is a folder"
-        elif not target.resolve().parent.is_dir():
-            fault = "its folder does not exist"
-        elif not os.access(target if target.exists() else target.resolve().parent, os.W_OK):
-            fault = "it may not be written to"
         if fault:
             raise InvalidInput(
                 f"--output {output!r}",

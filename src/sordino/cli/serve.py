@@ -17,6 +17,7 @@ import typer
 from sordino.cli.numbers import rounded_up, whole
 from sordino.cli.streams import note, say
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import is_file
 
 if TYPE_CHECKING:
     from sordino.server.settings import ServedDataset
@@ -57,7 +58,7 @@ def serve(
     """
     from sordino.server.settings import SETTINGS, served
 
-    if folder.is_file():
+    if is_file(folder):
         rule = "it is a file, and all declarations of a folder are served"
         hint = f"Pass its folder, {str(folder.parent)!r}; or, for yourself alone: sordino workbench {folder}"
         raise InvalidInput(repr(str(folder)), rule, hint)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import not_a_file
 
 __all__ = ["imported"]
 
@@ -37,9 +38,8 @@ def imported(target: str) -> tuple[Any, str]:
 
 
 def _from_file(path: Path, target: str) -> ModuleType:
-    if not path.is_file():
-        rule = "it is a folder" if path.is_dir() else "there is no such file"
-        raise InvalidInput(repr(str(path)), rule, "Check the path before the colon.")
+    if fault := not_a_file(path):
+        raise InvalidInput(repr(str(path)), fault, "Check the path before the colon.")
     name = f"audited_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

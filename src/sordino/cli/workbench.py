@@ -19,6 +19,7 @@ import typer
 from sordino.cli.serve import lend
 from sordino.cli.streams import note, say
 from sordino.errors import InvalidInput
+from sordino.privacy.paths import not_a_file
 
 __all__ = ["workbench"]
 
@@ -50,10 +51,9 @@ def workbench(
     from sordino.server.web_process import web
     from sordino.server.wire import private_folder
 
-    if not file.is_file():
-        rule = "there is no such file"
+    if fault := not_a_file(file):
         raise InvalidInput(
-            str(file), rule, "Pass a declaration; `sordino init` writes a first one."
+            str(file), fault, "Pass a declaration; `sordino init` writes a first one."
         )
     datasets = served(file)
     Dataset.load(file)  # what is wrong with it is said here, once

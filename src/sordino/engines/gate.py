@@ -17,7 +17,9 @@ from typing import TypeAlias
 
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.exact import show
+from sordino.privacy.paths import is_there, not_a_file
 from sordino.query.dataset import Column, Table
+from sordino.query.same_name import folded, lowered
 
 __all__ = ["Admitted", "Identity", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_comparable",
            "expect_distinct", "parent_keys", "pinned", "shared_key", "unreadable"]  # fmt: skip
@@ -108,8 +110,7 @@ def pinned(tables: Iterable[Table]) -> tuple[PinnedFile, ...]:
             continue
         identity = _identity(path)
         if identity is None:
-            there = "it is not a plain file" if path.exists() else "there is no such file"
-            raise unreadable(table, there)
+            raise unreadable(table, not_a_file(path) or "it was replaced just now")
         if not os.access(path, os.R_OK):
             raise unreadable(table, "reading it is not permitted")
         found.append(PinnedFile(table.name, path, path, identity))
@@ -124,7 +125,7 @@ def _logs(table: Table, path: Path) -> Iterator[PinnedFile]:
         for suffix in _LOGS:
             log = file.with_name(file.name + suffix)
             identity = _identity(log)
-            if identity is None and log.exists():
+            if identity is None and is_there(log):
                 raise unreadable(
                     table, f"its log of changes, {show(log.name)}, is not a plain file"
                 )
@@ -268,23 +269,23 @@ def expect_columns(table: Table, names: Sequence[str]) -> None:
 
 
 def expect_distinct(table: Table, names: Iterable[str]) -> None:
-    """Refuse a source in which two columns have one name but for case."""
+    """Refuse a source in which two columns have one name but for case, or for how an accent is composed."""
     seen: dict[str, str] = {}
     for name in names:
-        folded = name.casefold()
-        if folded in seen:
+        key = folded(name)
+        if key in seen:
             # a CSV without a header would show its first record here
-            twins = "" if _is_csv(table) else f" ({show(seen[folded])} and {show(name)})"
+            twins = "" if _is_csv(table) else f" ({show(seen[key])} and {show(name)})"
             rule = f"two of its columns have one name but for case{twins}, and SQL could take either for the other"
             hint = "Rename one of them in the source, or drop it there."
             raise InvalidDeclaration(f"tables.{table.name}.source", rule, hint)
-        seen[folded] = name
+        seen[key] = name
 
 
 def _place(table: Table, key: str, name: str, columns: Sequence[SourceColumn]) -> int:
     """Where the column of a declared name is: spelled alike but for case, which at most one column is."""
     place = next(
-        (i for i, column in enumerate(columns) if column.name.lower() == name.lower()), None
+        (i for i, column in enumerate(columns) if lowered(column.name) == lowered(name)), None
     )
     if place is None:
         hint = "Its first line must name the columns."

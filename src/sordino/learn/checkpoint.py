@@ -15,6 +15,7 @@ from sordino.errors import InvalidInput
 from sordino.learn.payment import Mark
 from sordino.learn.torch_extra import torch
 from sordino.privacy.exact import show
+from sordino.privacy.paths import not_a_file
 
 __all__ = ["Checkpoint", "model_digest", "save_checkpoint", "writable_place"]
 
@@ -106,10 +107,8 @@ class Checkpoint:
     def read(checkpoint: str | Path) -> Checkpoint:
         """Read a file; no code in it is run."""
         path = _path(checkpoint)
-        if not path.is_file():
-            raise InvalidInput(
-                repr(str(path)), "there is no such file", "Pass the path that train() was given."
-            )
+        if fault := not_a_file(path):
+            raise InvalidInput(repr(str(path)), fault, "Pass the path that train() was given.")
         try:
             kept = torch.load(path, weights_only=True, map_location="cpu")
             found = Checkpoint(

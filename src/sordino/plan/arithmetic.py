@@ -8,13 +8,14 @@ arithmetic.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from sordino.errors import InvalidInput
 from sordino.mechanisms.combination import MOST, Family, Floats, reach
 from sordino.plan.releases import Drawn, Sums
 from sordino.privacy.exact import float_upper
@@ -158,7 +159,7 @@ class _Noisy:
         noisy = [name for name in linear.weights if self.releases[name].mechanism is not None]
         if len(noisy) == 1:
             release = self.releases[noisy[0]]
-            weights = [float(w) for w in linear.weights[noisy[0]][: release.partial.width]]
+            weights = _doubles(linear.weights[noisy[0]][: release.partial.width])
             if sum(1 for w in weights if w) <= MOST:
                 return float(release.noise.half_width([weights], self.confidence)[0])
         return float(self._norm(linear, _ZERO)(np.ones(1), np.zeros(1))[0])
@@ -173,7 +174,7 @@ class _Noisy:
                 width, family = release.partial.width, release.spent.family
                 zero = (Fraction(0),) * width
                 own = (linear.weights.get(name, zero)[:width] for linear in (top, bottom))
-                pairs += [(float(a), float(b)) for a, b in zip(*own, strict=True)]
+                pairs += zip(*map(_doubles, own), strict=True)
                 scales += [float_upper(release.mechanism.scale)] * width
                 rounding += [release.noise.rounding] * width
         if family is None:
@@ -217,6 +218,16 @@ class _Noisy:
         high = outward(centre, far, n, spare, lambda r: norm(one, -r))
         low = -outward(-centre, far, n, spare, lambda r: norm(one, r))
         return Estimates(value, np.where(known, low, -np.inf), np.where(known, high, np.inf))
+
+
+def _doubles(weights: Iterable[Fraction]) -> list[float]:
+    """The weights as doubles; a question that multiplies by more than these hold is refused while it is planned."""
+    try:
+        return [float(weight) for weight in weights]
+    except OverflowError:
+        rule = "numbers are multiplied by more than a double can hold (1.8e308)"
+        hint = "Multiply by less, or compute with the answer."
+        raise InvalidInput("arithmetic of aggregates", rule, hint) from None
 
 
 def _intervals(function: str, first: Estimates, second: Estimates | None = None) -> Estimates:

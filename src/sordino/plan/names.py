@@ -25,6 +25,7 @@ from sordino.plan.relations import (
 )
 from sordino.query import tree
 from sordino.query.front.shapes import children
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Text
 
@@ -35,10 +36,10 @@ def find(kind: str, name: str, known: Iterable[str], hint: str, otherwise: str =
     """The declared spelling of a name; InvalidInput with the nearest declared ones,
     or something else, if there is none.
     """
-    names = {spelling.casefold(): spelling for spelling in known}
-    if name.casefold() in names:
-        return names[name.casefold()]
-    near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+    names = {folded(spelling): spelling for spelling in known}
+    if folded(name) in names:
+        return names[folded(name)]
+    near = difflib.get_close_matches(folded(name), names, n=1, cutoff=0.6)
     meant = f"Did you mean {names[near[0]]!r}? " if near else otherwise
     listed = ", ".join(sorted(names.values())[:20]) or "none"
     hint = f"{meant}Declared: {listed}. {hint}".strip()
@@ -55,14 +56,14 @@ class Names:
 
     def of(self, named: tree.Column) -> list[Field]:
         """All fields that a name can mean; refuses a name that is not there, or that means two things."""
-        fields, name = self.relation.fields, named.name.casefold()
+        fields, name = self.relation.fields, folded(named.name)
         if named.table is not None:
             qualifier = named.table
         elif named.first:
             qualifier = self.first
         else:
             return self._unqualified(
-                named, [field for field in fields if field.name.casefold() == name]
+                named, [field for field in fields if folded(field.name) == name]
             )
         table = find(
             "table",
@@ -70,9 +71,7 @@ class Names:
             dict.fromkeys(field.table for field in fields),
             "It is not in FROM or JOIN.",
         )
-        found = [
-            field for field in fields if field.table == table and field.name.casefold() == name
-        ]
+        found = [field for field in fields if field.table == table and folded(field.name) == name]
         return found or self._missing(named, table)
 
     def _unqualified(self, named: tree.Column, found: list[Field]) -> list[Field]:

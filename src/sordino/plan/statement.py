@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TypeAlias, TypeVar
 
 from sqlglot import Generator, exp
@@ -35,6 +35,10 @@ __all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_
 Q = TypeVar("Q", bound=exp.Query)
 _NODE = 20
 """About how many characters a node of a tree has."""
+_MOST_PADDED = 16
+"""Up to so many sums a row of a measure has zeros beside its number; with more these rows get them all at once,
+so that the SQL of k sums stays linear in k.
+"""
 Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
 """A public list."""
 
@@ -198,22 +202,30 @@ def _statement(
         measure.selects(lines.select.copy() if measure.by_row else lines.select, lines.keys),
     )
     empty = [named(exp.Null(), key) for key in lines.keys]
+    first = sums[0].alias if sums else "v"
+    wide = len(sums) > _MOST_PADDED
     for i, one in enumerate(found):
         for item in one.expressions:
-            place = named(whole(len(numbers)), "b")
-            rest = [named(whole(0), other.alias) for other in sums[1:]]
-            first = named(column(item.alias), sums[0].alias if sums else "v")
-            numbers.append(
-                select([*(key.copy() for key in empty), place, first, *rest], f"beyond{i}")
-            )
-    whole_: exp.Query = numbers[0] if not sums else result
-    for one in numbers if sums else numbers[1:]:
-        whole_ = exp.Union(this=whole_, expression=one, distinct=False)
+            number = [named(whole(len(numbers)), "b"), named(column(item.alias), first)]
+            rest = [] if wide else [named(whole(0), other.alias) for other in sums[1:]]
+            before = [] if wide else [key.copy() for key in empty]
+            numbers.append(select([*before, *number, *rest], f"beyond{i}"))
+    if wide:
+        rest = [named(whole(0), other.alias) for other in sums[1:]]
+        apart = [*empty, column("b"), column(first), *rest]
+        numbers = [select(apart, _one_below_another(numbers), "numbers")]
+    whole_ = _one_below_another([result, *numbers] if sums else numbers)
     if sums and result.args.get("with_") is not None:
         whole_.set("with_", result.args["with_"].pop())
     for i, one in enumerate(found):
         whole_ = _with(whole_, f"beyond{i}", one)
     return Statement(whole_, len(keys), max(len(sums), 1), lines.lists, len(numbers))
+
+
+def _one_below_another(queries: Sequence[exp.Query]) -> exp.Query:
+    return reduce(
+        lambda above, one: exp.Union(this=above, expression=one, distinct=False), queries
+    )
 
 
 def chosen_values(lines: Lines, term: Term) -> Statement:

@@ -22,6 +22,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds, readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.paths import absolute, not_a_file
 from sordino.query.bounds import NAMES, Bounds
 from sordino.query.columns import column
 from sordino.query.dataset import Column, Dataset, Table
@@ -280,12 +281,13 @@ def _ledger(place: Place, value: Any, folder: Path) -> str | None:
         or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text)
     ):
         raise place.wrong(
-            text if text is None else "",
-            "a ledger is the path of a file",
+            # an address may hold a password
+            value if text is None else "an address" if "://" in text else text,
+            "a ledger is the path of a file, without control characters",
             'Write path = "visits.ledger".',
         )
     # The same ledger from wherever the program is started: another one would forget what was spent.
-    return text if "://" in text else str((folder / text).absolute())
+    return text if "://" in text else str(absolute(folder / text))
 
 
 def load(path: str | os.PathLike[str]) -> Dataset:
@@ -297,7 +299,7 @@ def load(path: str | os.PathLike[str]) -> Dataset:
             'Pass "visits.toml" or the like.',
         )
     file = Path(path)
-    place, folder = Place(file.name), file.absolute().parent
+    place, folder = Place(file.name), absolute(file).parent
     entries = section(place, _parsed(file), OF_FILE)
     if "tables" not in entries:
         raise place.lacks(
@@ -313,7 +315,7 @@ def load(path: str | os.PathLike[str]) -> Dataset:
     kept = section(place.at("ledger"), entries.get("ledger", {}), OF_LEDGER)
     ledger = _ledger(place.at("ledger").at("path"), kept.get("path"), folder)
     return Dataset(
-        tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger, file=file.absolute()
+        tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger, file=absolute(file)
     )
 
 
@@ -326,6 +328,10 @@ def _parsed(file: Path) -> dict[str, Any]:
             hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare it in Python: {in_python}."
         raise InvalidDeclaration(
             show(file.name), "a declaration is a file that ends in .toml", hint
+        )
+    if fault := not_a_file(file):  # to open a pipe would wait for ever
+        raise InvalidDeclaration(
+            show(str(file)), fault, "Check the path; relative ones start at the current folder."
         )
     try:
         if file.stat().st_size > _LONGEST_FILE:
@@ -380,7 +386,7 @@ def python_table(name: Any, entries: Mapping[str, Any]) -> Table:
             name = (name_parts(inside) or ["data"])[-1] if isinstance(inside, str) else "data"
     if fault := name_fault(name):
         raise Place().at("name").wrong(name, fault, 'Pass name="visits" or the like.')
-    return _table(Place(), name, entries, Path.cwd())
+    return _table(Place(), name, entries, Path())
 
 
 def python_tables(one: Mapping[str, Any], several: Any) -> dict[str, Table]:
@@ -401,7 +407,7 @@ def python_tables(one: Mapping[str, Any], several: Any) -> dict[str, Table]:
             .at(key)
             .wrong(one[key], rule, f"Pass it to the table: so.Table.declare(source, {key}=...).")
         )
-    return _tables(Place().at("tables"), several, Path.cwd())
+    return _tables(Place().at("tables"), several, Path())
 
 
 def python_budget(
@@ -422,4 +428,4 @@ def python_budget(
 
 def python_ledger(value: Any) -> str | None:
     """The ledger as an address or an absolute path."""
-    return _ledger(Place().at("ledger"), value, Path.cwd())
+    return _ledger(Place().at("ledger"), value, Path())

@@ -21,6 +21,7 @@ from typing import Any
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import decimal_reading, is_finite, readable, show
 from sordino.privacy.wording import counted
+from sordino.query.same_name import folded
 from sordino.query.types import LARGEST
 
 __all__ = [
@@ -144,12 +145,12 @@ def name_fault(name: object) -> str | None:
 
 
 def check_names(place: Place, names: Iterable[Any], what: str) -> None:
-    """Refuse bad names, and two that SQL, which does not see case, could not tell apart."""
+    """Refuse bad names, and two that SQL, which does not see case, or people could not tell apart."""
     seen: dict[str, str] = {}
     for name in names:
         if fault := name_fault(name):
             raise InvalidDeclaration(f"{place}: the {what} name {shown(name)}", fault, "Rename it.")
-        other = seen.setdefault(name.casefold(), name)
+        other = seen.setdefault(folded(name), name)
         if other != name:
             rule = "SQL does not tell names apart that differ only in case"
             raise InvalidDeclaration(

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from sordino.errors import DeclarationWarning, InvalidDeclaration
 from sordino.privacy.exact import show
+from sordino.privacy.paths import absolute
 from sordino.query.dataset import Source, Table
 from sordino.query.entries import Place, closest, name_fault, yes_or_no
 
@@ -140,7 +141,7 @@ def _file(place: Place, entries: Mapping[str, Any], text: str, folder: Path) -> 
     _only(place, entries, ("table",), "it belongs to sources in databases")
     if table is not None and (fault := name_fault(table)):
         raise place.at("table").wrong(table, fault, 'Write table = "visits" or the like.')
-    return Source(kind, (folder / text).absolute(), table)
+    return Source(kind, absolute(folder / text), table)
 
 
 def _postgres(place: Place, entries: Mapping[str, Any], text: str, folder: Path) -> Source:
@@ -179,7 +180,7 @@ def _postgres(place: Place, entries: Mapping[str, Any], text: str, folder: Path)
         raise place.at("password_file").wrong("...", rule, "Leave the password out of the address.")
     materialized = yes_or_no(place.at("materialized"), entries.get("materialized", False))
     table = _table(place, entries.get("table"), 2, "clinic.visits")
-    path = None if file is None else (folder / os.fspath(file)).absolute()
+    path = None if file is None else absolute(folder / os.fspath(file))
     return Source(
         "postgres", table=table, address=text, password_file=path, materialized=materialized
     )
@@ -229,7 +230,7 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
             where, rule, 'Write files = "/lake/visits" or files = "s3a://lake/visits".'
         )
     if not _SCHEME.match(where):
-        where = str((folder / where).absolute())
+        where = str(absolute(folder / where))
     if any(c in where for c in _PATTERNS):
         rule = "it is one file or folder, not a pattern, and Spark takes some letters in it for one"
         hint = f"Name the folder of one table, in whose path there is none of {' '.join(_PATTERNS)}"

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
+from sordino.privacy.paths import not_a_file
 from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault
 from sordino.query.header_types import suggested
@@ -198,12 +199,11 @@ def _data_file(path: object) -> Path:
         elif ending in (".xlsx", ".xls", ".ods", ".json", ".tsv", ".txt"):
             hint = "Convert it to Parquet or CSV first."
         raise InvalidDeclaration(shown, rule, hint)
-    try:
-        found = Path(text).is_file()
-    except ValueError:  # a NUL in the name
-        found = False
-    if not found or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
-        raise InvalidDeclaration(show(text), "there is no such file", "Check the path.")
+    fault = not_a_file(Path(text))
+    if not fault and any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
+        fault = "its path holds a control character, which no declaration may"
+    if fault:
+        raise InvalidDeclaration(show(text), fault, "Check the path.")
     if any(c in Path(text).name for c in "*?"):  # a declaration would refuse it as a pattern
         raise InvalidDeclaration(
             show(text), "the name of a source holds no * or ?", "Rename the file."

@@ -28,6 +28,7 @@ from typing import Any
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
+from sordino.privacy.paths import is_file, not_a_folder
 from sordino.server.clock import checked_answer_time
 
 __all__ = [
@@ -65,17 +66,15 @@ def served(folder: Path) -> list[ServedDataset]:
     """The datasets of a folder: every declaration in it,
     with what `serve.toml` says of it; or that of one declaration.
     """
-    if folder.is_file():
+    if is_file(folder):
         found = _dataset(
             folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {})
         )
         return [
             found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)
         ]
-    if not folder.is_dir():
-        raise InvalidDeclaration(
-            show(str(folder)), "there is no such folder", "Pass the folder of your declarations."
-        )
+    if fault := not_a_folder(folder):
+        raise InvalidDeclaration(show(str(folder)), fault, "Pass the folder of your declarations.")
     declarations = {
         path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS
     }

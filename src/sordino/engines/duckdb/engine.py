@@ -58,6 +58,11 @@ _SETTINGS = (
 )
 _MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|%)", re.IGNORECASE)
 _MOST_THREADS = 1024
+_LEAST_MEMORY, _LEAST_A_THREAD = 15 * 2**20, 2**19
+"""Bytes with which small tables are asked whatever can be asked. With less every question could fail after it was
+charged.
+"""
+_SIZES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 T = TypeVar("T")
 
 
@@ -114,6 +119,8 @@ class DuckDB:
             raise InvalidInput(
                 value, rule, 'Pass memory="2GB" and threads=4 or the like.'
             ) from None
+        if "memory_limit" in limits:
+            _expect_enough(run, limits["memory_limit"])
         run(f"SET temp_directory = {text(str(self._scratch.path))}")
         for setting in _SETTINGS:
             run(f"SET {setting}")
@@ -236,6 +243,21 @@ def _columns(result: duckdb.DuckDBPyConnection) -> list[list[Any]]:
         return [array.tolist() for array in result.fetchnumpy().values()]
     columns = list(zip(*result.fetchall(), strict=True)) or [()] * len(described)
     return [list(cells) for cells in columns]
+
+
+def _expect_enough(run: Callable[[str], Any], asked: str) -> None:
+    """Refuse a limit of memory with which hardly anything could be answered."""
+    settings = "SELECT current_setting('memory_limit'), current_setting('threads')"
+    threads, size = 1, 0.0
+    with contextlib.suppress(duckdb.OutOfMemoryException):  # with too little even this fails
+        ((limit, threads),) = run(settings).fetchall()
+        number, unit = limit.split()
+        size = float(number) * _SIZES.get(unit, 2**50)
+    least = max(_LEAST_MEMORY, _LEAST_A_THREAD * threads)
+    if size < least:
+        rule = f"it is at least 16 MB, and 0.55 MB for each of {threads} threads"
+        hint = "Pass more, or fewer threads; or leave memory out."
+        raise InvalidInput(f"memory = {asked}", rule, hint)
 
 
 def _limits(memory: object, threads: object) -> dict[str, str]:

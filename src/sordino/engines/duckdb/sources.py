@@ -295,6 +295,8 @@ def _kinds(connection: Any, schema: Any) -> list[str]:
         kinds = [str(row[1]) for row in connection.execute("DESCRIBE kinds").fetchall()]
         connection.unregister("kinds")
         return kinds
+    except duckdb.OutOfMemoryException:
+        raise  # it tells nothing of the types
     except (duckdb.Error, pa.ArrowException, NotImplementedError):
         if len(schema) == 1:
             return [str(schema.field(0).type)]
