@@ -537,7 +537,7 @@ def test_the_parser_keeps_little_of_what_it_met(
             engine._session.sql(f"SELECT {words} AS x, COUNT(*) AS n FROM RANGE(3) GROUP BY x")
             seen.append(kept.getDFACacheNumStates())
         engine.close()
-        return max(seen)
+        return int(max(seen))
 
     assert int(sessions._SMALL["spark.sql.parser.parserDfaCacheFlushThreshold"]) <= 10_000
     assert most("10000") > 50 >= most("50")
