@@ -44,6 +44,7 @@ __all__ = [
     "TransformerMixin",
     "classes_of",
     "numbers_of",
+    "origin_of",
     "positive_number",
     "rational_root",
     "row_norm_of",
@@ -265,6 +266,16 @@ def positive_number(name: str, value: Any) -> float:
 def row_norm_of(declared: Any, longest: float) -> float:
     """The norm to which rows are shortened: what was declared, or that of the longest row of the box."""
     return longest if declared is None else min(float(declared), longest)
+
+
+def origin_of(declared: Any, width: int) -> tuple[float, float]:
+    """From where rows of the unit box are seen, a number for all features, and their norm from there at most.
+
+    From the middle no row is farther than half of a diagonal; where rows are declared to be shorter than that, as those
+    of one-hot columns are, from zero.
+    """
+    half = math.sqrt(width) / 2
+    return (0.0, float(declared)) if declared is not None and declared < half else (0.5, half)
 
 
 def whole_number(name: str, value: Any) -> int:
