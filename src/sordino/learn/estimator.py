@@ -137,7 +137,7 @@ def _not_fitted(name: str) -> Exception:
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-        return InvalidInput(name, text, "Call fit.")
+        return InvalidInput(name, "it is not fitted yet", "Call fit first.")
     error: Exception = NotFittedError(text)
     return error
 
@@ -199,7 +199,7 @@ def _matrix(X: Any) -> Floats:  # noqa: N803
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
         raise InvalidInput(  # how many rows there are is secret
-            f"data of {rows.ndim} dimensions", rule, "Reshape your data: one line for each row."
+            f"{rows.ndim}D data", rule, "Reshape your data: one line for each row."
         )
     return rows
 
@@ -214,7 +214,7 @@ def _flat(found: Any, rows: int) -> Any:
         found = found[:, 0]
     if found.shape != (rows,):
         rule = "there must be one target for each row"
-        raise InvalidInput(f"targets of {found.ndim} dimensions", rule, "Pass a flat array.")
+        raise InvalidInput(f"{found.ndim}D targets", rule, "Pass a flat array.")
     return found
 
 
