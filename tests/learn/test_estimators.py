@@ -93,6 +93,26 @@ def test_neighbours_move_each_release_by_at_most_what_it_is_calibrated_for(
     assert spent >= largest_mu(Fraction(1), Fraction(1, 10**6)) ** 2 * Fraction(99, 100)
 
 
+@pytest.mark.parametrize(("count", "steps"), [(10, 150), (60_000, 300), (10**7, 1000)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_however_many_steps_there_are_they_cost_what_was_paid(
+    count: int, steps: int, epsilon: float
+) -> None:
+    """The noisy number of rows says how many; it alone, and not the rows."""
+    mu = largest_mu(Fraction(epsilon).limit_denominator(100), Fraction(1, 10**6))
+    rows = count / float(mu) / 4
+    for seed in (1, 2):
+        calls = recorded(
+            lambda seed=seed: LogisticRegression(epsilon, bounds=(0, 1), classes=[0, 1]).fit(
+                *data(seed)
+            ),
+            [rows, *np.zeros((1000, 1, 5), np.int64)],
+        )
+        assert len(calls) == steps + 1
+        spent = sum((m.calibrated_for / m.scale) ** 2 for m, _, _ in calls)
+        assert mu**2 * Fraction(999, 1000) <= spent <= mu**2
+
+
 @pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
 def test_rows_on_the_lattice_keep_the_bound_in_whole_numbers(bound: float) -> None:
     made = np.random.default_rng(0)

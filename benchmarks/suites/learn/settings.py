@@ -12,7 +12,7 @@ import numpy as np
 
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-6
-RUNS = 3
+SPLITS = range(5)
 DATA = Path(
     os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data")
 )
@@ -20,7 +20,7 @@ NUMBERS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-we
 STEPS = (365, 1000, 4096)
 
 
-def census(target: str) -> tuple[Any, Any, Any, Any, int]:
+def census(target: str, split: int = 0) -> tuple[Any, Any, Any, Any, int]:
     """Features in [0, 1] by public domains, and the target, as train and test; and how many values the target has."""
     domain = json.loads((DATA / "adult-domain.json").read_text())
     with gzip.open(DATA / "adult.csv.gz", "rt") as file:
@@ -35,9 +35,26 @@ def census(target: str) -> tuple[Any, Any, Any, Any, int]:
             else np.eye(size)[rows[:, place]]
         )
     x, y = np.hstack(columns), rows[:, list(domain).index(target)]
-    order = np.random.default_rng(0).permutation(len(x))
+    order = np.random.default_rng(split).permutation(len(x))
     train, test = order[: int(0.8 * len(x))], order[int(0.8 * len(x)) :]
     return x[train], y[train], x[test], y[test], domain[target]
+
+
+LONGEST = 3.5
+"""Beyond the norm of every row: seven columns of one-hot parts, five numbers."""
+COMPONENTS, CLUSTERS = 5, 8
+
+
+def kept_variance(components: Any, rows: Any) -> float:
+    """The part of the variance of rows that lies along components."""
+    centred = rows - rows.mean(0)
+    return float(np.square(centred @ np.asarray(components).T).sum() / np.square(centred).sum())
+
+
+def spread(centres: Any, rows: Any) -> float:
+    """The mean squared distance of rows from their nearest centre, as a part of that from their mean."""
+    apart = np.square(rows).sum(1)[:, None] - 2 * rows @ centres.T + np.square(centres).sum(1)
+    return float(apart.min(1).mean() / np.square(rows - rows.mean(0)).sum(1).mean())
 
 
 @dataclass(frozen=True)

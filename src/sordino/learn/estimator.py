@@ -44,6 +44,7 @@ __all__ = [
     "TransformerMixin",
     "classes_of",
     "numbers_of",
+    "origin_of",
     "positive_number",
     "rational_root",
     "row_norm_of",
@@ -136,7 +137,7 @@ def _not_fitted(name: str) -> Exception:
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-        return InvalidInput(name, text, "Call fit.")
+        return InvalidInput(name, "it is not fitted yet", "Call fit first.")
     error: Exception = NotFittedError(text)
     return error
 
@@ -198,7 +199,7 @@ def _matrix(X: Any) -> Floats:  # noqa: N803
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
         raise InvalidInput(  # how many rows there are is secret
-            f"data of {rows.ndim} dimensions", rule, "Reshape your data: one line for each row."
+            f"{rows.ndim}D data", rule, "Reshape your data: one line for each row."
         )
     return rows
 
@@ -213,7 +214,7 @@ def _flat(found: Any, rows: int) -> Any:
         found = found[:, 0]
     if found.shape != (rows,):
         rule = "there must be one target for each row"
-        raise InvalidInput(f"targets of {found.ndim} dimensions", rule, "Pass a flat array.")
+        raise InvalidInput(f"{found.ndim}D targets", rule, "Pass a flat array.")
     return found
 
 
@@ -265,6 +266,16 @@ def positive_number(name: str, value: Any) -> float:
 def row_norm_of(declared: Any, longest: float) -> float:
     """The norm to which rows are shortened: what was declared, or that of the longest row of the box."""
     return longest if declared is None else min(float(declared), longest)
+
+
+def origin_of(declared: Any, width: int) -> tuple[float, float]:
+    """From where rows of the unit box are seen, a number for all features, and their norm from there at most.
+
+    From the middle no row is farther than half of a diagonal; where rows are declared to be shorter than that, as those
+    of one-hot columns are, from zero.
+    """
+    half = math.sqrt(width) / 2
+    return (0.0, float(declared)) if declared is not None and declared < half else (0.5, half)
 
 
 def whole_number(name: str, value: Any) -> int:

@@ -1,6 +1,6 @@
 """Lloyd's algorithm on noisy sums: in each round the number and the sum of the rows of each cluster (bounded_rows.py).
 
-Privacy: a row adds (1, x - centre of the box) to its cluster and nothing elsewhere; each round has its share of mu. The
+Privacy: a row adds (1, x - a public point) to its cluster and nothing elsewhere; each round has its share of mu. The
 first centres are public points of the box, spread evenly.
 """
 
@@ -12,12 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from sordino.learn.bounded_rows import SCALE, Floats, noisy_sums
+from sordino.learn.bounded_rows import SCALE, Floats, noisy_sums, shortened
 from sordino.learn.estimator import (
     ClusterMixin,
     PrivateEstimator,
+    origin_of,
     positive_number,
-    row_norm_of,
     shared,
     whole_number,
 )
@@ -26,7 +26,9 @@ __all__ = ["KMeans"]
 
 
 class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
-    """`n_clusters` centres after `rounds` noisy rounds, for features within declared `bounds`."""
+    """`n_clusters` centres after `rounds` noisy rounds, for features within declared `bounds`; `row_norm` is as for
+    PCA.
+    """
 
     _what = "fit k-means"
 
@@ -62,10 +64,10 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
         """The centres after all rounds, in the unit box."""
         (each,) = set(shared(mu, [Fraction(1, int(self.rounds))] * int(self.rounds)))
         width, k = x.shape[1], int(self.n_clusters)
-        norm = row_norm_of(self.row_norm, math.sqrt(width) / 2)
+        origin, norm = origin_of(self.row_norm, width)
         bound = math.sqrt(norm**2 * 2)
         centres = _spread(k, width)
-        parts = np.column_stack([np.full(len(x), norm), x - 0.5])
+        parts = np.column_stack([np.full(len(x), norm), shortened(x - origin, norm)])
         for _ in range(int(self.rounds)):
             spread = np.zeros((len(x), k, width + 1))
             spread[np.arange(len(x)), _nearest(x, centres)] = parts
@@ -73,7 +75,7 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
                 k, width + 1
             )
             counts, sd = sums[:, :1] / norm, bound / float(each) / norm
-            moved = np.clip(sums[:, 1:] / np.maximum(counts, 1.0) + 0.5, 0.0, 1.0)
+            moved = np.clip(sums[:, 1:] / np.maximum(counts, 1.0) + origin, 0.0, 1.0)
             centres = np.where(counts > 3 * sd, moved, centres)
         return centres
 

@@ -3,7 +3,9 @@
 Privacy: in each step a row adds c (outer) a, for a its features and 1 as whole numbers (`SCALE` to the unit) and c its
 residuals times a public factor, shortened so that |c| |a| <= the bound, and cut off towards zero. So one row moves the
 whole numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of
-rows. Scores are exact products of whole numbers (bounded_rows.py): no other row can change one by a rounding.
+rows, which comes first. How many steps there are follows from mu and that noisy number: whatever it is, the squares of
+the steps' shares add up to the same, so that the whole is mu-Gaussian-private by adaptive composition. Scores are exact
+products of whole numbers (bounded_rows.py): no other row can change one by a rounding.
 """
 
 from __future__ import annotations
@@ -34,15 +36,16 @@ __all__ = ["LogisticRegression"]
 _CLIP = 2**33
 _ROWS_AT_A_TIME = 2**18
 _SIZE_SHARE = Fraction(1, 100)
-_PACES = ((Fraction(1, 12), 150, 4.0), (Fraction(1), 600, 32.0), (math.inf, 1000, 64.0))
-"""For budgets up to which mu: how many steps, and the learning rate."""
+_PACES = ((3_000, 150, 4.0), (30_000, 300, 16.0), (math.inf, 1000, 64.0))
+"""Up to which mu times the noisy number of rows: how many steps, and the learning rate."""
 
 
 class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Gradient descent with momentum; the answer is the mean of the later steps.
 
     `classes` and `bounds` are declared. `clip` bounds the gradient of one row, for features scaled to [0, 1]. Number
-    and length of steps are by default chosen for the budget: more and longer ones where there is less noise.
+    and length of steps are by default chosen by budget and noisy number of rows: more and longer ones where noise is
+    small beside the rows.
     """
 
     _what = "fit a logistic regression"
@@ -101,13 +104,14 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
 
     def _descended(self, x: Floats, mu: Fraction, places: Any) -> Floats:
         """The mean weights of the later steps, of features in [0, 1] and a last one that is always 1."""
-        steps, rate = next((steps, rate) for most, steps, rate in _PACES if mu <= most)
-        steps, rate = self.steps or steps, self.learning_rate or rate
-        each, for_size = shared(mu, [(1 - _SIZE_SHARE) / steps, _SIZE_SHARE])
+        (for_size,) = shared(mu, [_SIZE_SHARE])
         whole = on_lattice(np.column_stack([x, np.ones(len(x))]), math.sqrt(x.shape[1] + 1))
         count = max(
             1.0, float(Gaussian._for(Fraction(1), 1 / for_size, Fraction(1, 256)).release(len(x)))
         )
+        steps, rate = _pace(mu, count)
+        steps, rate = self.steps or steps, self.learning_rate or rate
+        (each,) = shared(mu, [(1 - _SIZE_SHARE) / steps])
         noise = Gaussian._for(Fraction(_CLIP), _CLIP / each, 1)
         kinds = 1 if len(self.classes_) == 2 else len(self.classes_)
         wanted = (
@@ -162,6 +166,11 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         """The likeliest class."""
         places = self.predict_proba(X).argmax(1)
         return self.classes_[places]
+
+
+def _pace(mu: Fraction, count: float) -> tuple[int, float]:
+    """How many steps, and the learning rate: from what is public by then."""
+    return next((steps, rate) for most, steps, rate in _PACES if float(mu) * count <= most)
 
 
 def _chances(scores: Floats) -> Floats:

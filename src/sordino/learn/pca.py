@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.learn.bounded_rows import Floats, noisy_moments
+from sordino.learn.bounded_rows import Floats, noisy_moments, shortened
 from sordino.learn.estimator import (
     PrivateEstimator,
     TransformerMixin,
+    origin_of,
     positive_number,
-    row_norm_of,
     shape_of,
     whole_number,
 )
@@ -23,7 +23,11 @@ __all__ = ["PCA"]
 
 
 class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """The directions of largest variance, of features scaled to [0, 1] by their declared bounds."""
+    """The directions of largest variance, of features scaled to [0, 1] by their declared bounds.
+
+    `row_norm` is as for LinearRegression; without it, or if it is no less than the distance from the middle of the box
+    to its corners, rows are seen from that middle.
+    """
 
     _what = "fit principal components"
 
@@ -59,12 +63,15 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
                 f"n_components={show(self.n_components)}", rule, "Pass n_components=2."
             )
         with self._fitting(X) as (x, mu):
-            bound = math.sqrt(row_norm_of(self.row_norm, math.sqrt(width) / 2) ** 2 + 1)
-            moments = noisy_moments(np.column_stack([x - 0.5, np.ones(len(x))]), bound, mu)
+            origin, norm = origin_of(self.row_norm, width)
+            moved = shortened(x - origin, norm)
+            moments = noisy_moments(
+                np.column_stack([moved, np.ones(len(x))]), math.sqrt(norm**2 + 1), mu
+            )
             count = max(float(moments[-1, -1]), 1.0)
-            mean = np.clip(moments[-1, :-1] / count, -0.5, 0.5)
+            mean = np.clip(moments[-1, :-1] / count, -origin, 1 - origin)
             values, vectors = np.linalg.eigh(moments[:-1, :-1] / count - np.outer(mean, mean))
-            self.mean_ = mean + 0.5
+            self.mean_ = mean + origin
             self.components_ = vectors.T[::-1][: self.n_components]
             self.explained_variance_ = np.maximum(values[::-1][: self.n_components], 0.0)
             self._finish(self.mean_, self.components_, self.explained_variance_)

@@ -142,11 +142,8 @@ class Trainer:
         self.expected = float(chance * public)
         """How many units a batch holds on average, by the public size: what noisy sums are divided by."""
         if self._examples.units > MOST_UNITS:
-            raise InvalidInput(
-                f"{self._examples.units} units",
-                f"at most {MOST_UNITS} can be summed",
-                "Pass fewer.",
-            )
+            rule = f"at most {MOST_UNITS:,} examples or persons can be summed"
+            raise InvalidInput("these data", rule, "Pass fewer.")
         slots = min(_whole("physical_batch", physical_batch), 4096)
         self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
         self._batches = GraphedSums(self._sums, self._losses)
