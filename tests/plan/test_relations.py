@@ -338,6 +338,26 @@ def test_what_is_hidden_decides_by_its_noise() -> None:
     assert {len(answer) for answer in answers} == {0, 1, 2}
 
 
+@pytest.mark.parametrize(
+    ("clauses", "noted"),
+    [
+        ("", False),
+        ("ORDER BY COUNT(*) DESC", False),
+        ("LIMIT 1", False),
+        ("ORDER BY c LIMIT 1", False),
+        ("HAVING c = 'A'", False),
+        ("HAVING c = 'A' OR NOT m > 2", True),
+        ("HAVING COUNT(*) > 2", True),
+        ("ORDER BY COUNT(*) DESC LIMIT 1", True),
+        ("ORDER BY c, m OFFSET 1", True),
+    ],
+)
+def test_rows_that_noise_chose_are_told(clauses: str, noted: bool) -> None:
+    """The intervals are those of all rows, and the largest of many numbers is too large more often than not."""
+    notes = planned(f"{HIDDEN} {clauses}").notes
+    assert any("chosen by noisy numbers" in note for note in notes) == noted
+
+
 def test_persons_of_tables_side_by_side_are_one() -> None:
     """A line is its order's person's, and so is the order beside it: the name is not ambiguous."""
     text = "SELECT COUNT(*) AS n FROM lines JOIN orders ON lines.order_id = orders.id"

@@ -16,7 +16,8 @@ from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.privacy.notebook import card
 from sordino.privacy.wording import a_or_an, counted
-from sordino.query.tree import Aggregate
+from sordino.query.front.shapes import children
+from sordino.query.tree import Aggregate, Column, Query, aggregates_in
 
 if TYPE_CHECKING:
     from sordino.accounting.budget_share import BudgetShare
@@ -412,6 +413,25 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
         notes.append(
             f"Released for HAVING or ORDER BY, not shown: {names}. In SELECT it costs no more."
         )
+    if plan.price.epsilon:
+        notes += chosen_by_noise(plan.query)
     if plan.cost.nonnegative:
         notes.append("Negative numbers were raised to zero.")
     return tuple(notes)
+
+
+def chosen_by_noise(query: Query) -> list[str]:
+    """What to know of rows that HAVING, or ORDER BY with LIMIT, chose by noisy numbers."""
+    noisy = {output.name for output in query.outputs if aggregates_in(output.value)}
+    rest = [] if query.having is None else [query.having]
+    if query.limit is not None or query.offset:
+        rest += [Column(order.output) for order in query.order]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, Column) and part.name in noisy:
+            return [
+                "Rows were chosen by noisy numbers: the largest are partly so by chance, and intervals, "
+                "which are made for all rows, cover less often among the chosen."
+            ]
+        rest += children(part)
+    return []

@@ -65,7 +65,9 @@ class GroupingSetsPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the answer should know about its numbers."""
-        return (_ALL, *self.workload.notes)
+        from sordino.plan.explain import chosen_by_noise
+
+        return (_ALL, *chosen_by_noise(self.query), *self.workload.notes)
 
     @property
     def budget(self) -> BudgetShare:
