@@ -452,12 +452,13 @@ def test_what_is_left_is_told_as_a_part_of_the_budget_and_its_amounts_when_asked
             assert not {"mu", "rho"} & set(re.findall("[a-z]+", text))
     assert str(two.remaining) == "100 % of the budget, and 100 % of what is kept for private keys"
     pure = TwoMeterFilter(Budget(ONE)).spend(Charge(Fraction(1, 3)))
-    assert str(pure.remaining) == "66.66 % of the budget"
+    assert str(pure.remaining) == "66.66 % of the budget (epsilon 0.6666 of 1)"
     assert repr(pure.remaining).startswith("Remaining(share=0.6666, pure=")
     assert "66.66 % of the budget" in pure.remaining._repr_html_()
     after = two.spend(gauss).remaining
     assert after.share == (after.mu_squared or 0) / (two.caps.mu_squared or 1) < 1
-    assert str(pure.spend(Charge(Fraction(2, 3))).remaining) == "0 % of the budget"
+    assert str(pure.spend(Charge(Fraction(2, 3))).remaining) == "0 % of the budget (epsilon 0 of 1)"
+    assert str(pure.spend(Charge(Fraction(0), ONE)).remaining) == str(pure.remaining)
     assert pure.remaining == Remaining(pure=Fraction(2, 3))
     assert str(Remaining(pure=ONE)) == repr(Remaining(pure=ONE)) == "Remaining(pure=1, delta=0)"
     assert "pure=1" in Remaining(pure=ONE)._repr_html_()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import types
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
+from sordino.accounting.charge import NOTHING
 from sordino.answer.notebook_progress import NotebookBar, notebook_bar
+from sordino.ledger.receipt import Receipts
 from sordino.privacy.notebook import card, meter
 from sordino.privacy.picture import colours
 
@@ -76,8 +79,8 @@ def test_a_session_shows_its_budget_and_a_closed_one_none(session: so.Session) -
     session.sql(question(), epsilon=1)
     assert "100 % of" not in session._repr_html_()
     left = session.remaining._repr_html_()
-    assert ">epsilon<" in left
-    assert ">4<" in left
+    assert " % of the budget" in left
+    assert "mu" not in left
     assert "rho" not in left
     assert isinstance(session.receipts, tuple)
     assert session.receipts == tuple(session.receipts)
@@ -158,3 +161,20 @@ def test_no_two_colours_are_alike(count: int) -> None:
     found = colours(count)
     assert len(set(found)) == len(found) == count
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in found)
+
+
+def test_receipts_are_told_without_what_says_nothing_to_an_analyst(session: so.Session) -> None:
+    """An epsilon, or that it was Gaussian noise; the exact amounts are those of its charge."""
+    receipt = session.sql(question(), epsilon=Fraction(1, 3)).receipt
+    assert receipt is not None
+    gaussian = replace(receipt, charge=so.Charge(None, Fraction(1, 100), None, Fraction(1, 10**7)))
+    told = [receipt, gaussian, replace(receipt, charge=NOTHING)]
+    shown = [str(each) for each in told] + [Receipts(told)._repr_html_(), receipt._repr_html_()]
+    assert not re.findall(
+        r"mu_squared|\brho\b|\bmu\b", " ".join(shown).replace(receipt.question, "")
+    )
+    assert "epsilon 0.3334" in shown[0]
+    assert shown[0].startswith(f"Receipt {receipt.number}: ")
+    assert "Gaussian noise and delta 1e-07 for keys" in shown[1]
+    assert shown[3].count("<tr") == 4
+    assert "mu_squared=0.01" in repr(gaussian)

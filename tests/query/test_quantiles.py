@@ -12,11 +12,13 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import chdtrc
 
+import sordino as so
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import SecureBits
 from sordino.query.aggregates import quantiles
@@ -1100,3 +1102,39 @@ def test_refusals(wrong: dict[str, Any]) -> None:
     good |= {"bits": Tape(0)} | wrong
     with pytest.raises(InvalidInput):
         noisy_quantiles(np.array(good.pop("cells")), np.array(good.pop("weights")), **good)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "int", "min": 0, "max": 10**9}, 500),
+        ({"type": "int", "min": 700, "max": 700 + 10**9}, 700),
+        ({"type": "int", "min": 300, "max": 300 + 10**9}, 400),
+        ({"type": "int", "min": -(10**15), "max": 999}, 999),
+        ({"type": "float", "min": 0, "max": 10**6, "step": 0.1}, 0.7),
+        ({"type": "float", "min": 0, "max": 8}, 0.000003),
+    ],
+)
+def test_where_the_grid_is_coarser_than_the_column_intervals_reach_as_far_as_it_rounds(
+    kind: dict[str, Any], value: float
+) -> None:
+    """A million points do not tell the values of a wide column apart: what stands for them is up to half a step off."""
+    table = pa.table({"x": [value] * 300})
+    for public in (False, True):
+        columns = {"x": kind}
+        whose: dict[str, Any] = {"public": True} if public else {"unit": "row"}
+        tables = {"t": {"source": table, "columns": columns, **whose}}
+        data = so.Dataset(tables=tables, budget=so.Budget(100))
+        with so.Session(data) as session:
+            sql = "SELECT MEDIAN(x) AS m, QUANTILE(x, 0.1) AS q FROM t"
+            answer = session.sql(sql, epsilon=50)
+        for own in (column.estimates for column in answer.estimates):
+            assert own.low[0] <= value <= own.high[0]
+            assert float(kind["min"]) <= own.low[0] <= own.value[0] <= own.high[0]
+            assert own.high[0] <= float(kind["max"])
+    fine = {"x": {"type": "float", "min": 0, "max": 10**5, "step": 0.1}}
+    data = so.Dataset(pa.table({"x": [0.7] * 300}), unit="row", columns=fine, budget=so.Budget(100))
+    with so.Session(data) as session:
+        (column,) = session.sql("SELECT MEDIAN(x) AS m FROM data", epsilon=50).estimates
+        own = column.estimates
+        assert own.low[0] == own.high[0] == 0.7

@@ -69,6 +69,9 @@ class Remaining(Amounts):
         from sordino.accounting.budget_share import percent
 
         parts = {"left": f"{percent(self.share, up=False)} of the budget"}
+        if self.whole.meters[1:] == (None, None) and self.whole.pure is not None:
+            pure, of = (brief(x or Fraction(0), up=False) for x in (self.pure, self.whole.pure))
+            parts["left"] += f" (epsilon {pure} of {of})"
         if self.whole.delta:
             keys = max(self.delta, Fraction(0)) / self.whole.delta
             parts["for keys"] = f"{percent(keys, up=False)} of what is kept for private keys"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from sordino.accounting.charge import Charge
+from sordino.accounting.charge import NOTHING, Charge
 from sordino.errors import InvalidInput
 from sordino.ledger.chain import Link, digest
-from sordino.privacy.exact import show
+from sordino.privacy.exact import brief, show
 from sordino.privacy.notebook import card
 from sordino.privacy.wording import a_or_an
 
@@ -77,9 +77,17 @@ class Receipt:
         """The end of the chain at this entry."""
         return Link(self.number, self.hash)
 
+    def __str__(self) -> str:
+        whose = f" by {self.analyst}" if self.analyst else ""
+        when = f", {self.time[:19]}" if self.time else ""
+        asked = f", request id {self.request_id}" if self.request_id else ""
+        return (
+            f"Receipt {self.number}: {_charged(self.charge)}{whose}{when}{asked}: {self.question}"
+        )
+
     def _repr_html_(self) -> str:
         facts = {
-            "charged": str(self.charge),
+            "charged": _charged(self.charge),
             "question": self.question,
             "request id": self.request_id,
             "time": self.time,
@@ -97,10 +105,19 @@ class Receipts(tuple[Receipt, ...]):
         headings = "entry", "time", "analyst", "charged", "question"
         shown = self[-_SHOWN:]
         rows = [
-            (str(r.number), r.time[:19], r.analyst or "", str(r.charge), r.question) for r in shown
+            (str(r.number), r.time[:19], r.analyst or "", _charged(r.charge), r.question)
+            for r in shown
         ]
         notes = [f"the last {len(shown)} of {len(self):,}"] if len(shown) < len(self) else []
         return card("Receipts", table=(headings, rows), notes=notes)
+
+
+def _charged(charge: Charge) -> str:
+    """What was charged, rounded up; the amounts that no epsilon says are those of the receipt's `charge`."""
+    if charge == NOTHING:
+        return "nothing"
+    main = "Gaussian noise" if charge.pure is None else f"epsilon {brief(charge.pure, up=True)}"
+    return main + (f" and delta {brief(charge.delta, up=True)} for keys" if charge.delta else "")
 
 
 def request_key(analyst: str | None, request_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -42,6 +43,14 @@ class Argument:
             f"{function.upper()} needs a number or a condition, not {type(kind).__name__.lower()}"
         )
         raise InvalidInput(self.what, rule, "Use COUNT, or group by it.")
+
+    @property
+    def limits(self) -> tuple[Fraction, Fraction] | None:
+        """The smallest and the largest value of a number, where both are known."""
+        kind = self._number.type
+        if not isinstance(kind, Number) or kind.lower is None or kind.upper is None:
+            return None
+        return kind.lower, kind.upper
 
     def steps(self, grid: Grid) -> exp.Expr:
         """SQL of the whole number of steps of each row's value, NULL where it has none."""

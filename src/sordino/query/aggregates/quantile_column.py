@@ -16,7 +16,7 @@ from sordino.privacy.wording import counted
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
-from sordino.query.aggregates.grid import Grid
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.quantiles import (
     QuantileEstimate,
     interval_rank,
@@ -38,6 +38,10 @@ class QuantileColumn(Draws):
     noun: ClassVar[str] = "quantiles"
     points: Grid
     levels: tuple[Fraction, ...]
+    rounded: Fraction = Fraction(0)
+    """How far a value may be from the point that stands for it, where these are coarser than the values."""
+    ends: tuple[Fraction, Fraction] | None = None
+    """Between which numbers the values lie then."""
 
     @property
     def positions(self) -> int:
@@ -91,12 +95,17 @@ class QuantileColumn(Draws):
         """The level's points."""
         at = self.levels.index(value.parameter or Fraction(0))
         rows = [group[at] for group in drawn]
-        step, first = self.points.step, self.points.first
-        ends = (
-            [float(step * (first + getattr(row, end))) for row in rows]
-            for end in ("value", "low", "high")
+        found = (
+            [float(self._within(self._point(getattr(row, end)) + far)) for row in rows]
+            for end, far in (("value", 0), ("low", -self.rounded), ("high", self.rounded))
         )
-        return Estimated(Estimates(*(np.array(end, float) for end in ends)), self.points.whole)
+        return Estimated(Estimates(*(np.array(end, float) for end in found)), self.points.whole)
+
+    def _point(self, place: int) -> Fraction:
+        return self.points.step * (self.points.first + place)
+
+    def _within(self, number: Fraction) -> Fraction:
+        return number if self.ends is None else min(max(number, self.ends[0]), self.ends[1])
 
     def errors(self, epsilon: Fraction, l1: int, unit: int, confidence: Fraction) -> list[str]:
         """By how many rows each level's rank may be off."""
@@ -113,7 +122,11 @@ class QuantileColumn(Draws):
 
 def _drawn(arguments: tuple[Argument, ...], levels: tuple[Fraction, ...]) -> Draws:
     (argument,) = arguments
-    return QuantileColumn(argument.what, argument.grid("quantile", MOST_POSITIONS), levels)
+    points = argument.grid("quantile", MOST_POSITIONS)
+    fine, limits = argument.grid("quantile", MOST_CELLS), argument.limits
+    if points.step == fine.step or limits is None:
+        return QuantileColumn(argument.what, points, levels)
+    return QuantileColumn(argument.what, points, levels, points.step / 2, limits)
 
 
 KINDS = (
