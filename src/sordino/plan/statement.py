@@ -223,9 +223,7 @@ def _statement(
 
 
 def _one_below_another(queries: Sequence[exp.Query]) -> exp.Query:
-    return reduce(
-        lambda above, one: exp.Union(this=above, expression=one, distinct=False), queries
-    )
+    return reduce(lambda above, one: exp.Union(this=above, expression=one, distinct=False), queries)
 
 
 def chosen_values(lines: Lines, term: Term) -> Statement:
