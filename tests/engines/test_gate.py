@@ -937,6 +937,16 @@ def test_a_missing_temporary_folder_is_told(
         so.Session(declared(pa.table({"id": [1], "age": [1]})))
 
 
+def test_a_temporary_folder_whose_name_is_no_text_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    Path(os.fsdecode(folder)).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", os.fsdecode(folder))
+    with pytest.raises(InvalidInput, match="temporary folder"):
+        so.Session(declared(pa.table({"id": [1], "age": [1]})))
+
+
 def test_what_is_spilled_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     table = pa.table(

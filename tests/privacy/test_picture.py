@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -146,3 +148,22 @@ def test_altair_without_its_converter_says_what_to_install(monkeypatch: pytest.M
     picture = Picture(alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q"))
     with pytest.raises(InvalidInput, match=re.escape("pip install 'sordino[plot]'")):
         picture.svg()
+
+
+def test_a_python_without_docstrings_draws_nothing_and_says_so() -> None:
+    """Altair ended in an AttributeError of its own, after the answer was paid."""
+    asked = """
+import pyarrow as pa, sordino as so
+people = so.Dataset(pa.table({"age": [1, 2]}), name="t", unit="row", columns={}, budget=so.Budget(1))
+with so.Session(people) as session:
+    answer = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+try:
+    answer.plot()
+except so.errors.InvalidInput as refused:
+    print(answer.names, refused)
+"""
+    run = subprocess.run(
+        [sys.executable, "-OO", "-W", "error", "-c", asked], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("('n',) got python -OO: pictures need Altair")

@@ -419,7 +419,7 @@ def _check_plot(plot: str | None, dataset: Dataset | None) -> None:
         return
     from importlib.util import find_spec
 
-    from sordino.privacy.picture import ENDINGS
+    from sordino.privacy.picture import ENDINGS, expect_docstrings
 
     check_target(plot, "--plot", dataset)
     if Path(plot).suffix.lower() not in ENDINGS:
@@ -428,6 +428,7 @@ def _check_plot(plot: str | None, dataset: Dataset | None) -> None:
             f"a picture ends in {', '.join(ENDINGS)}",
             "Write --plot answer.png.",
         )
+    expect_docstrings()
     if find_spec("altair") is None or find_spec("vl_convert") is None:
         raise InvalidInput(
             "--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import colorsys
 import io
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,7 +19,15 @@ from typing import Any
 from sordino.errors import InvalidInput
 from sordino.privacy.html_page import framed
 
-__all__ = ["ENDINGS", "Picture", "check_ending", "colours", "drawn", "needs_altair"]
+__all__ = [
+    "ENDINGS",
+    "Picture",
+    "check_ending",
+    "colours",
+    "drawn",
+    "expect_docstrings",
+    "needs_altair",
+]
 
 ENDINGS = (".png", ".svg", ".html", ".json")
 _TEN = (
@@ -117,11 +126,22 @@ def drawn(draw: Callable[[], Picture], path: str | Path | None) -> Picture:
 
 def needs_altair() -> Any:
     """Altair, or how to get it."""
+    expect_docstrings()
     try:
         import altair as alt
     except ImportError as error:
         raise _missing() from error
     return alt
+
+
+def expect_docstrings() -> None:
+    """Refuse a Python that leaves docstrings out: Altair makes its methods of them."""
+    if sys.flags.optimize > 1:
+        raise InvalidInput(
+            "python -OO",
+            "pictures need Altair, which cannot be loaded without docstrings",
+            "Run Python without it, or with PYTHONOPTIMIZE=1.",
+        )
 
 
 def check_ending(path: str | Path) -> None:

@@ -201,7 +201,7 @@ def _data_file(path: object) -> Path:
         raise InvalidDeclaration(shown, rule, hint)
     fault = not_a_file(Path(text))
     if not fault and any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
-        fault = "its path holds a control character, which no declaration may"
+        fault = "a declaration names files by proper text without control characters"
     if fault:
         raise InvalidDeclaration(show(text), fault, "Check the path.")
     if any(c in Path(text).name for c in "*?"):  # a declaration would refuse it as a pattern

@@ -33,10 +33,11 @@ class Scratch:
     def __init__(self) -> None:
         try:
             parent = Path(tempfile.gettempdir())
+            str(parent).encode()  # the engine is told the path as text
             _remove_leftovers(parent)
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
             self._lock = (self.path / _LOCK).open("x")
-        except OSError:
+        except (OSError, UnicodeEncodeError):
             where = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
             hint = "Set TMPDIR to a folder on a disk with space, readable by you only if it can be."
             raise InvalidInput(show(where), "no temporary folder can be made there", hint) from None
