@@ -8,6 +8,7 @@ import copy
 import gzip
 import os
 import random
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from engines.csv_quotes import QUOTES
 from first_of import first_of
 from sordino.engines.duckdb import DuckDB, scratch, sources
 from sordino.engines.duckdb import engine as database
+from sordino.engines.duckdb.schema import tables_of
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement
@@ -265,6 +267,22 @@ def file_with(folder: Path, *statements: str) -> Path:
         for statement in statements:
             connection.execute(statement)
     return path
+
+
+def test_a_file_of_another_kind_has_nothing_loaded_for_it(tmp_path: Path) -> None:
+    """DuckDB would load what reads SQLite, if it is installed: such a file changes by logs that nobody pins."""
+    path = tmp_path / "visits.duckdb"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE visits (id INT, age INT)")
+    other.close()
+    dataset = declared(path, table="visits")
+    connection = duckdb.connect(":memory:")
+    with pytest.raises(duckdb.Error, match="not a valid DuckDB database file"):
+        sources.enter(connection, dataset.tables["data"], 0)
+    connection.close()
+    with pytest.raises(InvalidDeclaration, match="cannot be read as duckdb"):
+        so.Session(dataset)
+    assert tables_of(path) is None
 
 
 def test_a_view_is_refused_and_told_how_to_be_copied(tmp_path: Path) -> None:

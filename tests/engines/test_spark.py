@@ -22,6 +22,7 @@ from unittest.mock import MagicMock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 from sqlglot import exp
 
 import sordino as so
@@ -685,6 +686,25 @@ def test_spark_connect(tmp_path: Path) -> None:
         engine.expect_unchanged()
     engine.close()
     local.close()
+
+
+def test_a_program_that_asks_for_a_session_gets_none_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who had ours could change what its settings and names mean, between its opening and a question."""
+    monkeypatch.setattr(RemoteSession, "_default_session", None)
+    monkeypatch.setattr(RemoteSession, "_active_session", threading.local())
+    dataset = declared(source=connect_address(), files=written(tmp_path))
+    engine = Spark(dataset.tables.values())
+    assert RemoteSession.getActiveSession() is RemoteSession._get_default_session() is None
+    engine.close()
+    local = local_session()
+    before = local.getActiveSession()
+    engine = opened(declared(files=written(tmp_path)))
+    engine._hold({"list of texts": ("a", "b")})
+    assert local.getActiveSession() is before is not engine._session
+    assert local._jvm.SparkSession.active().equals(before._jsparkSession)
+    engine.close()
 
 
 @pytest.mark.slow

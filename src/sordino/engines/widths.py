@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from sordino.query.meaning.neutral import Doubles, Fits, Indicator, LeastOf, Let, PlaceIn, WideDiv
+from sordino.query.meaning.neutral import Doubles, Fits, Indicator, Let, PlaceIn, WideDiv
 
 __all__ = ["MOST_ROWS", "Widths"]
 
@@ -30,7 +30,6 @@ _SAME = (
     exp.Alias,
     exp.Min,
     exp.Max,
-    LeastOf,
     exp.FirstValue,
     exp.Lag,
     exp.Lead,

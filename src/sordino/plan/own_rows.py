@@ -71,10 +71,8 @@ def within_person(
             return _clamped(_spread(function, argument), limits)
         case "min" | "max":
             value = _argument(function, argument)
-            node: type[exp.Expression] = exp.Min if function == "min" else exp.Max
-            if isinstance(value.type, Truth):  # not every engine orders conditions
-                node = exp.LogicalAnd if function == "min" else exp.LogicalOr
-            return _clamped(Typed(value.type, node(this=value.sql), domain=value.domain), limits)
+            found = nodes.extreme(function, value.sql, value.type)
+            return _clamped(Typed(value.type, found, domain=value.domain), limits)
         case "quantile":
             value = _argument(function, argument)
             if not isinstance(value.type, Number | Day | Moment):

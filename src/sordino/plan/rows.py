@@ -27,8 +27,7 @@ from sordino.plan.relations import (
 )
 from sordino.plan.statement import Values
 from sordino.query import dataset
-from sordino.query.meaning import reading
-from sordino.query.meaning.neutral import LeastOf
+from sordino.query.meaning import nodes, reading
 from sordino.query.types import Number, Text
 
 __all__ = ["cleaned_rows", "public_rows", "select_rows"]
@@ -272,7 +271,7 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
     one = [
-        named(LeastOf(this=column(field.alias)), field.alias)
+        named(nodes.extreme("min", column(field.alias), field.type), field.alias)
         for field in theirs
         if field.alias not in keys
     ]

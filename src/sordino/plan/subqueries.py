@@ -27,7 +27,6 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, typed
 from sordino.query.meaning.function import alike, hull, selection
-from sordino.query.meaning.neutral import LeastOf
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Type
 
@@ -160,7 +159,7 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     inner = Derive(relation, relation.fields, derived)
     aliases = tuple(known[key].sql.name for key in by if key in known)
     one_value = {
-        known[key].sql.name: LeastOf(this=known[key].sql.copy())
+        known[key].sql.name: nodes.extreme("min", known[key].sql.copy(), known[key].type)
         for key in keys
         if key in known and key not in by
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sordino.engines.duckdb.forms import kind_of
+from sordino.engines.duckdb.locked import text
 from sordino.engines.gate import Admitted, unreadable
 from sordino.query.dataset import Kind, Table
 from sordino.query.stub import Fields, type_word
@@ -18,10 +19,11 @@ def tables_of(file: Path) -> dict[str, Fields] | None:
 
     columns = (
         "SELECT table_name, column_name, data_type FROM information_schema.columns "
-        "WHERE table_catalog = current_database() AND table_schema = 'main' ORDER BY table_name, ordinal_position"
+        "WHERE table_catalog = 'file' AND table_schema = 'main' ORDER BY table_name, ordinal_position"
     )
     try:
-        with duckdb.connect(file, read_only=True) as connection:
+        with duckdb.connect(":memory:") as connection:
+            connection.execute(f"ATTACH {text(str(file))} AS file (READ_ONLY, TYPE duckdb)")
             rows = connection.execute(columns).fetchall()
     except duckdb.Error:
         return None

@@ -11,6 +11,9 @@ from typing import Any
 
 import psycopg
 from psycopg import conninfo
+from psycopg.adapt import AdaptersMap
+from psycopg.postgres import register_default_adapters, register_default_types
+from psycopg.types import TypesRegistry
 
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Source
@@ -27,6 +30,7 @@ _ALERT = {
 }
 _SETTINGS = {
     "row_security": "off",  # fails instead of hiding rows
+    "client_encoding": "UTF8",  # others lack letters, and fail on the cell that has one
     "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "TimeZone": "UTC", "timezone_abbreviations": "Default",
     "extra_float_digits": "1", "quote_all_identifiers": "off",
     "bytea_output": "hex", "standard_conforming_strings": "on", "transform_null_equals": "off", "array_nulls": "on",
@@ -41,6 +45,18 @@ _REASONS = {
     "53300": "the server has too many connections",
     "57P03": "the server is starting or stopping",
 }
+
+
+class _DriversOwn:
+    """How the driver itself reads and writes values: a program may have it read all numbers as floats, for instance."""
+
+    connection = None
+
+    def __init__(self) -> None:
+        types = TypesRegistry()
+        register_default_types(types)
+        self.adapters = AdaptersMap(types=types)
+        register_default_adapters(self)
 
 
 class Connection:
@@ -98,7 +114,17 @@ class Connection:
 
 def connect(source: Source, what: str) -> Connection:
     """A connection to the server of a source, called `what` in errors."""
-    reason = ""
+    driver = _opened(source)
+    if isinstance(driver, str):
+        hint = "Check the address, the server, and the password: PGPASSWORD, .pgpass (PGPASSFILE) or password_file."
+        raise InvalidDeclaration(what, driver, hint)
+    return Connection(driver)
+
+
+def _opened(source: Source) -> Any:
+    """The driver's own connection, or why there is none: nothing is raised here, where an error would carry along the
+    password in its variables, or quote the address.
+    """
     try:
         given = conninfo.conninfo_to_dict(source.address or "")
         if source.password_file is not None:
@@ -109,23 +135,17 @@ def connect(source: Source, what: str) -> Connection:
             **given,
             "client_encoding": "utf8",
         }
-        driver = psycopg.connect(**known, autocommit=True, prepare_threshold=None)
+        return psycopg.connect(
+            **known, autocommit=True, prepare_threshold=None, context=_DriversOwn()
+        )
     except psycopg.ProgrammingError:
-        reason = "its parameters are not understood"
+        return "its parameters are not understood"
     except psycopg.Error as error:
         state = sqlstate(error)
-        known_reasons = [text for code, text in _REASONS.items() if state.startswith(code)]
-        reason = (
-            known_reasons[0]
-            if known_reasons
-            else "the server does not answer, or does not let this user in"
-        )
+        otherwise = "the server does not answer, or does not let this user in"
+        return next((text for code, text in _REASONS.items() if state.startswith(code)), otherwise)
     except (OSError, UnicodeError):
-        reason = "the password_file cannot be read"
-    if reason:  # outside of `except`: what it would carry along may quote the address
-        hint = "Check the address, the server, and the password: PGPASSWORD, .pgpass (PGPASSFILE) or password_file."
-        raise InvalidDeclaration(what, reason, hint)
-    return Connection(driver)
+        return "the password_file cannot be read"
 
 
 def sqlstate(error: BaseException) -> str:

@@ -28,7 +28,6 @@ from sordino.query.meaning.neutral import (
     Fits,
     Indicator,
     ItemOf,
-    LeastOf,
     Let,
     PlaceIn,
     TextList,
@@ -513,9 +512,6 @@ class _Writer(PostgresGenerator):
         Fits: lambda writer, node: f"CAST({writer.sql(node.this)} AS BIGINT)",
         Indicator: lambda writer, node: f"CAST(CAST({writer.sql(node.this)} AS INT) AS BIGINT)",
         ItemOf: _item_of,
-        LeastOf: lambda writer, node: (
-            f"(ARRAY_AGG({writer.sql(node.this)} ORDER BY {writer.sql(node.this)}))[1]"
-        ),
         Let: _let,
         PlaceIn: _place_in,
         TextList: _text_list,

@@ -51,7 +51,7 @@ def _is_whole(kind: str) -> bool:
 def _text(name: str, raw: str) -> str:
     """A text of bearable length, compared byte by byte."""
     if name == "enum":  # not by CAST: owners of a type may have made one of their own
-        return _spelled("ENUM_OUT", raw)
+        return f'(CASE WHEN {raw} IS NOT NULL THEN CONCAT({raw}) END COLLATE "C")'
     return f'(CASE WHEN OCTET_LENGTH(CAST({raw} AS TEXT)) <= {_LONGEST_CELL} THEN CAST({raw} AS TEXT) END COLLATE "C")'
 
 

@@ -286,9 +286,6 @@ class _Writer(Generator):
     def own_indicator(self, node: exp.Expr) -> str:
         return f"CAST({self.sql(node.this)} AS BIGINT)"
 
-    def own_leastof(self, node: exp.Expr) -> str:
-        return f"MIN({self.sql(node.this)})"
-
     def own_intdiv(self, node: exp.Expr) -> str:
         left, right = self.sql(node.this), self.sql(node.expression)
         if not self.widths.wide(node.this) and not self.widths.wide(node.expression):

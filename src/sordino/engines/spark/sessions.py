@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from sordino.errors import InvalidInput
 from sordino.query.sources import shown_address
 
-__all__ = ["PINNED", "end_session", "is_remote", "open_session", "quiet"]
+__all__ = ["PINNED", "end_session", "is_remote", "not_active", "open_session", "quiet"]
 
 PINNED: Mapping[str, str] = {
     # What text means: literals, names, numbers, and that failures are failures.
@@ -130,6 +130,26 @@ def is_remote(session: Any) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
+@contextlib.contextmanager
+def not_active(session: Any) -> Iterator[None]:
+    """Within, pyspark may make a session of ours the active one, which a program gets that asks for any; afterwards
+    the one of before is it again.
+    """
+    if is_remote(session):
+        yield
+        return
+    java: Any = SparkSession._get_j_spark_session_class(session._jvm)
+    before, active = SparkSession._activeSession, java.getActiveSession()
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = before
+        if active.isDefined():
+            java.setActiveSession(active.get())
+        else:
+            java.clearActiveSession()
+
+
 def end_session(session: Any) -> None:
     """Give a session of our own back: one on a server ends. Else pyspark would ask for it when the process ends."""
     if not is_remote(session):
@@ -178,8 +198,9 @@ def _session(address: str | None, given: Any) -> Any:
     if address is not None:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-        # not by the other builder, which would have no local application answer any more in this process
-        session = RemoteSession.builder.remote(address).create()
+        # not by a builder, which would hand out ours to whoever asks for a session in this process; that of
+        # pyspark.sql would have no local application answer any more
+        session = RemoteSession(connection=address)
         session.client.set_retry_policies([_policy()])
         return session
     with _starting:

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, unreadable
 from sordino.engines.spark import forms
 from sordino.engines.spark.dialect import name_of, quoted, text
+from sordino.engines.spark.sessions import not_active
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
@@ -129,7 +130,7 @@ def enter_public(session: Any, table: Table) -> None:
 def sent(session: Any, frame: Any) -> Any:
     """Rows of an Arrow table as Spark has them."""
     frame = _sendable(frame)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), not_active(session):
         warnings.simplefilter("ignore")  # of pyspark about versions of pandas
         if not frame.num_rows:  # a server does not take a table without rows
             return session.createDataFrame(_one_row(frame.schema)).where("FALSE")

@@ -11,7 +11,6 @@ __all__ = [
     "Fits",
     "Indicator",
     "ItemOf",
-    "LeastOf",
     "Let",
     "PlaceIn",
     "TextList",
@@ -72,9 +71,3 @@ class WideDiv(exp.Expression):
     """The whole part of `this` by `expression`, which are not negative, not 0 below, and may be wider than 64 bits."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
-
-
-class LeastOf(exp.Expression):
-    """The least value of a group, NULLs aside, whatever its type: an engine may have no MIN of conditions."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True}

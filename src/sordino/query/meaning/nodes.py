@@ -19,11 +19,11 @@ from sordino.privacy.exact import show
 from sordino.query.meaning.neutral import Doubles, Fits, Indicator, ItemOf, Let, PlaceIn, TextList
 from sordino.query.tree import Value
 from sordino.query.typed import Typed
-from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
+from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
 __all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped", "clamped_whole", "constant", "doubles",
-           "finite", "greatest", "indicator", "least", "let", "nearest_double", "not_nan", "not_zero", "null", "place_in",
-           "real", "text_list", "try_cast", "whole"]  # fmt: skip
+           "extreme", "finite", "greatest", "indicator", "least", "let", "nearest_double", "not_nan", "not_zero", "null",
+           "place_in", "real", "text_list", "try_cast", "whole"]  # fmt: skip
 
 _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
           "date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}  # fmt: skip
@@ -63,6 +63,15 @@ def doubles(
     if safe:
         return binary(_OPERATORS[operator], left, right)
     return exp.Paren(this=Doubles(this=left, expression=right, operator=operator))
+
+
+def extreme(function: str, sql: exp.Expr, kind: Type | None) -> exp.Expression:
+    """The "min" or "max" of a group, NULLs aside; of conditions, which not every engine orders, whether all or any
+    are true.
+    """
+    if isinstance(kind, Truth):
+        return (exp.LogicalAnd if function == "min" else exp.LogicalOr)(this=sql)
+    return (exp.Min if function == "min" else exp.Max)(this=sql)
 
 
 def indicator(sql: exp.Expression) -> exp.Expression:
