@@ -129,8 +129,9 @@ class SyntheticColumn:
     def stored(self, fine: Ints) -> dict[str, Any]:
         """The column with its rows, as JSON."""
         listed = None if self.listed is None else [stored_value(value) for value in self.listed]
+        wide = {"bits": 64} if max(self.last) >= 2**31 else {}
         return {"name": self.name, "type": self.kind, "listed": listed, "origin": stored_value(self.origin),
-                "step": str(self.step), "rows": packed(fine)}  # fmt: skip
+                "step": str(self.step), "rows": packed(fine, wide.get("bits", 32)), **wide}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +204,12 @@ class SynthesisPlan:
         notes = [
             "Synthetic rows belong to nobody: no row is that of a person, also where it looks like one."
         ]
+        wide = [column.name for column in self.columns if max(column.last) >= len(column.last)]
+        if wide:
+            notes.append(
+                f"Values of {', '.join(wide)} were put into buckets: errors are those of tables of buckets, and within "
+                "one values were drawn evenly, wherever those of the data lie."
+            )
         if self.whose.owner == "person" and self.whose.by_row:
             notes.append(
                 "Each synthetic row stands for one person, by the features that were asked for."

@@ -157,7 +157,8 @@ class Synthetic:
         def rows(facts: dict[str, Any]) -> Synthetic:
             values, kinds = {}, {}
             for column in facts["columns"]:
-                fine = np.frombuffer(_unpacked(column["rows"]), "<i4").astype(np.int64)
+                wide = "<i8" if column.get("bits") == 64 else "<i4"
+                fine = np.frombuffer(_unpacked(column["rows"]), wide).astype(np.int64)
                 values[column["name"]] = _values(column, fine)
                 kinds[column["name"]] = column["type"]
             report = QualityReport(
@@ -185,9 +186,10 @@ class Synthetic:
         return f"Synthetic({self.table}: {counted(len(self), 'row')}, {counted(len(self.values), 'column')})"
 
 
-def packed(fine: Ints) -> str:
-    """Whole numbers of 32 bits as text."""
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(fine, "<i4").tobytes(), 6)).decode()
+def packed(fine: Ints, bits: int) -> str:
+    """Whole numbers of 32 or 64 bits as text."""
+    whole = np.ascontiguousarray(fine, f"<i{bits // 8}")
+    return base64.b64encode(zlib.compress(whole.tobytes(), 6)).decode()
 
 
 def _values(column: Mapping[str, Any], fine: Ints) -> list[Any]:
