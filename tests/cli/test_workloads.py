@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from sordino import Dataset, Session
 
@@ -113,6 +114,10 @@ def test_public_facts_come_from_a_file_and_numbers_can_be_whole(run: Any, bounde
     for text, said in (
         ("totals = 5", "they are tables"),
         ("[[totals]]\ncolumns = [1]", "totals have columns"),
+        ('[[totals]]\ncolumns = [["sex"]]\ncounts = [["m", 1]]', "totals have columns"),
+        ('[[totals]]\ncolumns = ["sex"]\ncounts = [[["m"], 1]]', "totals have columns"),
+        ('[[totals]]\ncolumns = ["sex"]\ncounts = [["m", 1], ["m", 2]]', "two numbers"),
+        ("[[totals]]\ncolumns = []\ncounts = [[1]]\n" * 2, "already"),
         ('[[totals]]\ncolumns = ["sex"]\ncounts = [["m"]]', "totals have columns"),
         ("other = 5", "nothing else"),
         ("=", "TOML file"),
@@ -122,6 +127,35 @@ def test_public_facts_come_from_a_file_and_numbers_can_be_whole(run: Any, bounde
         assert refused.exit_code != 0
         assert said in refused.stderr
     assert "TOML file" in run(*words, "--facts", "none.toml").stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_columns_may_have_the_names_of_what_is_added(run: Any, folder: Path, ending: str) -> None:
+    """In the file of all tables a number never stands under a column of the data, nor the other way round."""
+    names = ["count", "count_low", "table", "n"]
+    pq.write_table(pa.table({name: [0, 1, 1, 1] * 25 for name in names}), folder / "t.parquet")
+    (folder / "t.toml").write_text(
+        '[budget]\nepsilon = 90\ndelta = 1e-6\n[tables.t]\nsource = "t.parquet"\nunit = "row"\n'
+        "[tables.t.columns]\n"
+        + "".join(
+            f'{name} = {{ type = "int", min = 0, max = 1, nullable = false }}\n' for name in names
+        )
+    )
+    columns = [word for name in names for word in ("-c", name)]
+    done = run(
+        "marginals", "t.toml", *columns, "--epsilon", "50", "--ways", "1", "-o", f"f.{ending}"
+    )
+    assert done.exit_code == 0, done.stderr
+    file = folder / f"f.{ending}"
+    if ending == "json":
+        rows = json.loads(file.read_text())
+    else:
+        rows = (pq.read_table if ending == "parquet" else csv.read_csv)(file).to_pylist()
+    assert list(rows[0]) == ["table_", *names, "count_", "count__low", "count__high"]
+    for row in rows:
+        value = row[row["table_"]]
+        assert sum(row[name] is None for name in names) == 3
+        assert abs(row["count_"] - (75 if value else 25)) < 5
 
 
 def test_one_row_per_person_is_made_by_a_select(run: Any, bounded: Path) -> None:
@@ -160,6 +194,10 @@ def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
             "whole number",
         ),
         (("synthesize", "--epsilon", "1", "--output", "visits.csv"), "the data"),
+        (
+            ("synthesize", "--epsilon", "1", "--output", "r.csv", "--report", "./r.csv"),
+            "two files",
+        ),
         (("synthesize", "--epsilon", "9", "--output", "rows.csv"), "is left"),
     ],
 )

@@ -20,6 +20,7 @@ from sordino.cli.numbers import exact
 from sordino.cli.output import check_target, write_file
 from sordino.cli.streams import folded, is_terminal, note, put_text, say
 from sordino.errors import InvalidInput
+from sordino.query import same_name
 
 if TYPE_CHECKING:
     from sordino.workloads.marginals import Marginals
@@ -204,13 +205,22 @@ def public_facts_of(path: str) -> dict[str, Any]:
         if (
             set(one) != {"columns", "counts"}
             or not isinstance(names, list)
+            or not all(isinstance(name, str) for name in names)
             or not isinstance(lines, list)
             or not all(isinstance(line, list) and len(line) == len(names) + 1 for line in lines)
+            or any(isinstance(cell, list | dict) for line in lines for cell in line)
         ):
             rule = "totals have columns, and counts: a line for each combination, its values and then their number"
             raise InvalidInput(f"totals in {path!r}", rule, _FACTS)
         own = {line[0] if len(names) == 1 else tuple(line[:-1]): line[-1] for line in lines}
-        totals[names[0] if len(names) == 1 else tuple(names)] = own
+        if len(own) < len(lines):
+            rule = f"a combination of {', '.join(names) or 'the total'} has two numbers"
+            raise InvalidInput(f"totals in {path!r}", rule, "Write each combination once.")
+        key = names[0] if len(names) == 1 else tuple(names)
+        if key in totals:
+            rule = f"there are totals of {', '.join(names) or 'all rows'} already"
+            raise InvalidInput(f"totals in {path!r}", rule, "Write them once.")
+        totals[key] = own
     found = {"facts": totals, "zeros": read.get("zeros", []), "equal": read.get("equal", [])}
     return {name: value for name, value in found.items() if value}
 
@@ -239,9 +249,12 @@ def rendered(found: Marginals, ending: str) -> bytes:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    taken = {same_name.folded(name) for name in found.names}
     place, number = "table", "count" if found.summed is None else "total"
-    while place in found.names:
+    while place in taken:
         place += "_"
+    while taken & {number, f"{number}_low", f"{number}_high"}:
+        number += "_"
     tables = []
     for table in found:
         cells = table.to_answer(number).to_arrow()
@@ -251,7 +264,7 @@ def rendered(found: Marginals, ending: str) -> bytes:
             )
         )
     rows = pa.concat_tables(tables, promote_options="default")
-    numbers = tables[0].column_names[-3:]
+    numbers = [number, f"{number}_low", f"{number}_high"]
     rows = rows.select(
         [place, *(name for name in found.names if name in rows.column_names), *numbers]
     )

@@ -96,6 +96,11 @@ def synthesize(
     page = str(Path(output).with_suffix(".html")) if report is None else report
     for path, option in ((output, "--output"), (page, "--report")):
         check_target(path, option, dataset)
+    if Path(page).resolve() == Path(output).resolve():
+        rule = "the rows and the page about them are two files"
+        raise InvalidInput(
+            f"--report {page!r}", rule, "Write --report quality.html. Nothing was charged."
+        )
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         found, receipt = answered(
