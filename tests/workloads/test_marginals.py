@@ -422,6 +422,10 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
         ({"ways": 1, "table": "other"}, "no such table"),
         ({"ways": 1, "columns": ["age", "age"]}, "twice"),
         ({"ways": 1, "columns": {"a": "age", "A": "sex"}}, "upper and lower case"),
+        ({"ways": 1, "columns": ["age", "AGE"]}, "twice"),
+        ({"ways": 1, "columns": {"": "age"}}, "has a name"),
+        ({"ways": 1, "columns": {5: "age"}}, "has a name"),
+        ({"ways": 1, "weights": lambda names: 1.0}, "it failed for"),
     ],
 )
 def test_refused_before_anything_is_spent(
@@ -432,6 +436,38 @@ def test_refused_before_anything_is_spent(
     with pytest.raises(InvalidInput, match=words):
         session.marginals(columns, **{"epsilon": 1, **asked})
     assert session.remaining == left
+
+
+def test_a_range_and_a_table_are_named_rightly_or_refused(session: so.Session) -> None:
+    table = session.marginals(["sex", "ok"], ways=1, epsilon=1)["sex"]
+    wrong: tuple[tuple[Any, str], ...] = (
+        (("f", "m"), "comes before"),
+        ("mf", "a first and a last"),
+        ((1, 2, 3), "a first and a last"),
+        (5, "a first and a last"),
+        (("m", ["f"]), "not a value"),
+    )
+    for ends, words in wrong:
+        with pytest.raises(InvalidInput, match=words):
+            table.range(sex=ends)
+    for key in (0, ("sex", 0), None):
+        with pytest.raises(InvalidInput, match="named by a text"):
+            table.answer[key]  # type: ignore[index]
+
+
+def test_a_table_may_be_named_like_a_word_of_sql() -> None:
+    column: dict[str, Any] = {"a": {"type": "category", "values": ["x", "y"], "nullable": False}}
+    data = so.Dataset(
+        pa.table({"a": ["x"] * 50}), name="selection", unit="row", columns=column,
+        budget=so.Budget(9, 1e-6),
+    )  # fmt: skip
+    with so.Session(data) as session:
+        assert session.marginals(["a"], ways=1, epsilon=2, table="selection")["a"].values.size == 2
+        assert len(session.synthesize("selection", epsilon=2, rows=3)) == 3
+        with pytest.raises(InvalidInput, match="need a key"):
+            session.sql(
+                "SELECT COUNT(*) AS n FROM selection GROUP BY GROUPING SETS (())", epsilon=1
+            )
 
 
 def test_what_is_not_public_or_too_large_is_refused() -> None:
@@ -445,6 +481,8 @@ def test_what_is_not_public_or_too_large_is_refused() -> None:
             opened.marginals(["t"], ways=1, epsilon=1)
         with pytest.raises(TooLarge, match=r"BUCKET\(m, 100000\)"):
             opened.marginals(["m"], ways=1, epsilon=1)
+        with pytest.raises(TooLarge, match=r"BUCKET\(m, 100000\)"):
+            opened.marginals({"short": so.bucket("m", 10)}, ways=1, epsilon=1)
         with pytest.raises(TooLarge, match="Put n, which has 4,002 values"):
             opened.marginals(
                 {"n": "n", "k": so.bucket("m", 250), "j": so.bucket("n", 1000)}, ways=3, epsilon=1

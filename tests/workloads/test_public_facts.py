@@ -333,6 +333,20 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"zeros": ["sex"]}, "values by column"),
         ({"zeros": [{}]}, "values by column"),
         ({"facts": {5: {}}}, "named by a text"),
+        ({"zeros": [{0: "m"}]}, "named by a text"),
+        ({"zeros": [{"sex": ["m"]}]}, "not a value"),
+        ({"zeros": [{"sex": np.array(["m", "f"])}]}, "not a value"),
+        ({"zeros": [{"pregnant": 1}]}, "not a value"),
+        ({"facts": {"pregnant": {1: 5, 0: 5}}}, "not a value"),
+        ({"facts": {("sex", "region"): {"m": 5}}}, "not a value"),
+        # each pair of facts agrees; all of them together nobody can have
+        (
+            {
+                "facts": {"sex": {"m": 10, "f": 0}, "pregnant": {True: 10, False: 0}},
+                "zeros": [{"sex": "m", "pregnant": True}],
+            },
+            "at once",
+        ),
     ],
 )
 def test_contradictions_are_refused_before_anything_is_spent(
@@ -343,3 +357,45 @@ def test_contradictions_are_refused_before_anything_is_spent(
         with pytest.raises(InvalidInput, match=words):
             session.marginals(NAMES, **{"epsilon": 1, "ways": 3, **asked})
         assert session.remaining == left
+
+
+def test_facts_that_agree_two_by_two_and_not_together_are_refused() -> None:
+    """a = b and b = c in all rows, and a != c in all: no two of these facts contradict each other."""
+    values = ["0", "1"]
+    columns: dict[str, Any] = {
+        name: {"type": "category", "values": values, "nullable": False} for name in "abc"
+    }
+    rows = dict.fromkeys("abc", values * 50)
+    data = so.Dataset(pa.table(rows), unit="row", columns=columns, budget=so.Budget(9, 1e-6))
+    same = {(x, y): 50 * (x == y) for x in values for y in values}
+    other = {key: 50 - count for key, count in same.items()}
+    asked: dict[str, Any] = {"ways": 3, "epsilon": 1}
+    with so.Session(data) as session:
+        left = session.remaining
+        with pytest.raises(InvalidInput, match="at once"):
+            session.marginals(
+                list("abc"), **asked, facts={("a", "b"): same, ("b", "c"): same, ("a", "c"): other}
+            )
+        assert session.remaining == left
+        every = {("a", "b"): same, ("b", "c"): same, ("a", "c"): same}
+        found = session.marginals(list("abc"), **asked, facts=every)
+        assert found["a", "c"].fractions.tolist() == [[50, 0], [0, 50]]
+
+
+def test_facts_are_about_values_however_they_are_passed() -> None:
+    """0.1 is the tenth that was declared, and NumPy's numbers are numbers."""
+    tenths = RNG.integers(0, 5, N)
+    columns: dict[str, Any] = {
+        "x": {"type": "float", "min": 0, "max": 0.4, "step": 0.1, "nullable": False},
+        "sex": COLUMNS["sex"],
+    }
+    rows = {"x": tenths / 10, "sex": SEX}
+    data = so.Dataset(pa.table(rows), unit="row", columns=columns, budget=so.Budget(9, 1e-6))
+    known = {k / 10: np.int64((tenths == k).sum()) for k in range(5)}
+    with so.Session(data) as session:
+        found = session.marginals(
+            ["x", "sex"], ways=2, epsilon=1, facts={"x": known}, zeros=[{"x": 0.3, "sex": "m"}]
+        )
+    assert found["x"].fractions.tolist() == list(known.values())
+    assert not found["x", "sex"].cells[3, 0]
+    assert found["x"].range(x=(0.1, 0.3)).value[0] == sum(known[k / 10] for k in (1, 2, 3))

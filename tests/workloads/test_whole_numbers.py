@@ -132,6 +132,29 @@ COLUMNS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def test_whole_numbers_are_found_where_few_cells_are_free() -> None:
+    """Whatever the noise, where whole numbers with these sums exist some are found: zeros leave few ways to add up."""
+    rng = np.random.default_rng(0)
+    solved = 0
+    for _ in range(400):
+        shape = tuple(rng.integers(2, 6, 2))
+        free = rng.random(shape) < rng.uniform(0.3, 0.9)
+        exact = np.where(free, rng.integers(0, 6, shape), 0)
+        given = {(0,): exact.sum(axis=1), (1,): exact.sum(axis=0)}
+        noisy = np.where(free, exact + rng.normal(0, 10, shape), 0.0)
+        whole = nearest_whole((0, 1), noisy, free, given)
+        assert all(np.array_equal(margin(whole, (0, 1), part), own) for part, own in given.items())
+        assert (whole >= 0).all()
+        assert not whole[~free].any()
+        solved += 1
+    assert solved == 400
+    nowhere = np.eye(2, dtype=bool)
+    with pytest.raises(InvalidInput, match="no whole numbers"):
+        nearest_whole(
+            (0, 1), np.zeros((2, 2)), nowhere, {(0,): np.array([1, 0]), (1,): np.array([0, 1])}
+        )
+
+
 def test_pairs_of_many_columns() -> None:
     """All tables of two columns over more values than one table could hold; intervals hold, also when read again.
 

@@ -17,7 +17,6 @@ from sqlglot import exp
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import Asked
 from sordino.plan.fragments import whole
-from sordino.plan.names import find
 from sordino.privacy.exact import readable, show
 from sordino.query import tree
 from sordino.query.aggregates.argument import Argument
@@ -29,13 +28,13 @@ from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import domain
 from sordino.query.meaning.expressions import key_index, typed
 from sordino.query.meaning.finite import size_of
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Text
 from sordino.workloads.contrasts import Contrasts, Kind, flat
 from sordino.workloads.contrasts import tree as hierarchy
 
-__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns",
-           "places_of"]  # fmt: skip
+__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns"]  # fmt: skip
 
 MOST_VALUES = 5000
 """Of one column."""
@@ -92,19 +91,6 @@ def bind_sum(value: tree.Expression, rows: Asked) -> SummedColumn:
     return SummedColumn(name, argument.steps(grid), grid)
 
 
-def places_of(names: Sequence[str], given: Any, what: str) -> list[int]:
-    """The places of columns that are named by a text or several texts;
-    `what` says of which argument they are a part.
-    """
-    own = (given,) if isinstance(given, str) else given
-    if not isinstance(own, Sequence) or not all(isinstance(name, str) for name in own):
-        rule = "columns are named by a text, or by several"
-        raise InvalidInput(
-            f"{what}: {show(given)}", rule, f"Write {names[0]!r}, or {tuple(names[:2])!r}."
-        )
-    return [names.index(find("column", name, names, "")) for name in own]
-
-
 def named_columns(
     given: Sequence[ColumnLike] | Mapping[str, ColumnLike],
 ) -> dict[str, tree.Expression]:
@@ -117,20 +103,31 @@ def named_columns(
             hint,
         )
     if isinstance(given, Mapping):
-        found = {str(name): term_tree(value) for name, value in given.items()}
+        for name in given:
+            if not isinstance(name, str) or not name.strip():
+                rule = "a column of a workload has a name, which is a text"
+                raise InvalidInput(
+                    f"columns={show(dict(given))}", rule, 'Pass {"decade": bucket("age", 10)}.'
+                )
+        found = {name: term_tree(value) for name, value in given.items()}
     else:
         trees = [term_tree(value) for value in given]
         found = dict(zip(distinct_names([None] * len(trees), trees), trees, strict=True))
-        if len({repr(one) for one in trees}) < len(trees):
+        if len({_likeness(one) for one in trees}) < len(trees):
             raise InvalidInput(
                 f"columns={show(list(found))}", "a column is named twice", "Name each column once."
             )
-    if len({name.casefold() for name in found}) < len(found):
+    if len({folded(name) for name in found}) < len(found):
         rule = "names that differ only by upper and lower case are one"
         raise InvalidInput(
             f"columns={show(list(found))}", rule, "Give each column a name of its own."
         )
     return found
+
+
+def _likeness(value: tree.Expression) -> str:
+    """Equal for two columns that are one."""
+    return folded(value.name) if isinstance(value, tree.Column) else repr(value)
 
 
 def bind_columns(
@@ -159,12 +156,8 @@ def _bind(
         )
     if size > MOST_VALUES:
         rule = f"a column of a workload has at most {MOST_VALUES:,} values; this one has {size:,}"
-        wide = _width(read, size)
-        raise TooLarge(
-            f"the column {show(name)}",
-            rule,
-            f"Put it into buckets, such as BUCKET({name}, {wide}).",
-        )
+        hint = f"Put it into buckets, such as BUCKET({_first_column(value) or name}, {_width(read, size)})."
+        raise TooLarge(f"the column {show(name)}", rule, hint)
     values = tuple(domain(read) or ())
     if not values:
         raise InvalidInput(
@@ -211,6 +204,13 @@ def _nullable(value: tree.Expression, rows: Asked) -> bool:
     if isinstance(value, tree.Column):
         return not rows.never_null(value)
     return any(_nullable(child, rows) for child in children(value))
+
+
+def _first_column(value: tree.Expression) -> str | None:
+    """The name of the first column in an expression."""
+    if isinstance(value, tree.Column):
+        return value.name
+    return next(filter(None, map(_first_column, children(value))), None)
 
 
 def _width(read: Typed, size: int) -> Any:

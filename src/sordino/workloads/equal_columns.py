@@ -15,7 +15,8 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 from sordino.workloads.allocation import ColumnSet
-from sordino.workloads.domain import WorkloadColumn, places_of
+from sordino.workloads.domain import WorkloadColumn
+from sordino.workloads.places import places_of
 
 __all__ = ["SameAs", "equal_columns", "measured", "product_weights", "spread_out"]
 

@@ -142,6 +142,9 @@ def plan_grouping_sets(
     if cost.private_bounds or cost.bias:
         rule = "CUBE, ROLLUP and GROUPING SETS take neither bounds nor bias"
         raise InvalidInput("bounds or bias", rule, "Leave them out.")
+    if not query.keys:
+        hint = "Leave out GROUP BY: without it there is one number for all rows."
+        raise InvalidInput("GROUP BY GROUPING SETS (())", "sets of keys need a key", hint)
     rows = ask(query, dataset)
     names = {f"k{i}": key for i, key in enumerate(query.keys)}
     shown = {_shown(query, key, i): key for i, key in enumerate(query.keys)}

@@ -21,7 +21,6 @@ from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.stored import stored_value, value_of
 from sordino.errors import InvalidInput
 from sordino.mechanisms.combination import reach
-from sordino.plan.names import find
 from sordino.privacy.exact import float_upper, four_digits, show
 from sordino.privacy.json_form import read, write
 from sordino.privacy.neighbors import Neighbors
@@ -31,6 +30,7 @@ from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
 from sordino.workloads.contrasts import Contrasts, Kind, flat, tree
 from sordino.workloads.equal_columns import SameAs, measured, product_weights, spread_out
+from sordino.workloads.places import place_of, places_of
 from sordino.workloads.whole_numbers import whole_tables
 
 if TYPE_CHECKING:
@@ -110,14 +110,13 @@ class Marginals:
         return tuple(column.same for column in self.columns)
 
     def __getitem__(self, names: str | Sequence[str]) -> MarginalTable:
-        wanted = (names,) if isinstance(names, str) else tuple(names)
-        return self.at(self._places(wanted))
+        return self.at(self._places(names))
 
-    def _places(self, names: Sequence[str]) -> ColumnSet:
-        found = [self.names.index(find("column", name, self.names, "")) for name in names]
+    def _places(self, names: str | Sequence[str]) -> ColumnSet:
+        found = places_of(self.names, names, "the table")
         if len(set(found)) < len(found):
             raise InvalidInput(
-                f"the table {show(list(names))}",
+                f"the table {show(names)}",
                 "a column is named twice",
                 "Name each column once.",
             )
@@ -345,7 +344,7 @@ class MarginalTable:
             column = self.answer.columns[place]
             vector = np.ones(len(column.values))
             if column.name in ends:
-                low, high = (self._place(column, end) for end in ends[column.name])
+                low, high = self._ends(column, ends[column.name])
                 vector[:low], vector[high + 1 :] = 0.0, 0.0
             weights.append(vector)
         unknown = set(ends) - set(self.names)
@@ -369,16 +368,31 @@ class MarginalTable:
         half = self._reach(deviation, float(math.prod(int(v.sum()) for v in weights)))
         return Estimates(np.array([value]), np.array([value - half]), np.array([value + half]))
 
+    def _ends(self, column: PublicColumn, given: Any) -> tuple[int, int]:
+        """The places of the first and the last value of a range."""
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+            rule = "a range is a first and a last value"
+            raise InvalidInput(
+                f"{column.name}={show(given)}", rule, "Pass age=(18, 64), for example."
+            )
+        low, high = (self._place(column, end) for end in given)
+        if high < low:
+            rule = (
+                "the first value of a range comes before its last one, in the order of the column"
+            )
+            raise InvalidInput(f"{column.name}={show(given)}", rule, "Exchange them.")
+        return low, high
+
     @staticmethod
-    def _place(column: PublicColumn, value: Value) -> int:
-        for place, known in enumerate(column.values):
-            if known == value and isinstance(known, bool) == isinstance(value, bool):
-                return place
-        raise InvalidInput(
-            f"{column.name} = {show(value)}",
-            "it is not a value of the column",
-            "Name one of `columns[i].values`.",
-        )
+    def _place(column: PublicColumn, value: Any) -> int:
+        place = place_of(column.values, value)
+        if place is None:
+            raise InvalidInput(
+                f"{column.name} = {show(value)}",
+                "it is not a value of the column",
+                "Name one of `columns[i].values`.",
+            )
+        return place
 
     @property
     def keys(self) -> list[tuple[Value, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -47,10 +48,10 @@ from sordino.workloads.domain import (
     bind_columns,
     bind_sum,
     named_columns,
-    places_of,
 )
 from sordino.workloads.equal_columns import equal_columns, measured
 from sordino.workloads.marginals import Marginals, PublicColumn
+from sordino.workloads.places import places_of
 from sordino.workloads.public_facts import PublicFacts, public_facts
 
 __all__ = ["MOST_CELLS", "MarginalsOffer", "MarginalsPlan", "Weights", "asked_kinds", "bounded_rows", "charge_of",
@@ -62,6 +63,8 @@ _FINE = 2**15
 """Noise has a standard deviation of at least this many steps, so that rounding adds less than 1e-9 to its variance."""
 _FINEST = 10**18
 _LEAST_SHARE = 2**10
+_SELECT = re.compile(r"\s*select\b(?!\s*$)", re.IGNORECASE)
+"""A SELECT in place of a table's name; a table may be named selection."""
 Weights = Mapping[Any, Any] | Callable[[tuple[str, ...], int], Any]
 """By table (a name or a tuple of names), or as a function of its names and number of cells."""
 
@@ -310,7 +313,7 @@ def rows_of(
     if not isinstance(table, str):
         hint = "Pass 'visits' or the like, a SELECT, or rows such as session.table('visits').per_person(...)."
         raise InvalidInput(f"table={show(table)}", "a table is named by a text", hint)
-    if table.lstrip()[:6].upper() == "SELECT":
+    if _SELECT.match(table):
         made = parse(f"SELECT COUNT(*) AS n FROM ({table}) AS derived")  # noqa: S608  a closed tree, of which only rows stay
         if not isinstance(made.source, tree.Subquery) or made != tree.Query(
             made.source, made.outputs
@@ -575,7 +578,13 @@ def _weights(
     if callable(given):
         for table in asked:
             size = math.prod(len(columns[i].values) for i in table)
-            found[table] = _weight(given(tuple(names[i] for i in table), size))
+            try:
+                weight = given(tuple(names[i] for i in table), size)
+            except Exception as error:
+                rule = f"it failed for {show(tuple(names[i] for i in table))} ({error})"
+                hint = "Pass a function of a table's names and number of cells."
+                raise InvalidInput("weights", rule, hint) from error
+            found[table] = _weight(weight)
         return found
     if not isinstance(given, Mapping):
         raise InvalidInput(

@@ -11,18 +11,22 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput, TooLarge
-from sordino.plan.names import find
 from sordino.privacy.exact import show
 from sordino.workloads.allocation import Allocation, ColumnSet, below
 from sordino.workloads.consistent import estimates
-from sordino.workloads.domain import WorkloadColumn, places_of
+from sordino.workloads.counts import largest_sets
+from sordino.workloads.domain import WorkloadColumn
 from sordino.workloads.equal_columns import SameAs, measured
+from sordino.workloads.places import place_of, places_of, value_key
+from sordino.workloads.solved import MOST_SOLVED, exists
+from sordino.workloads.whole_numbers import in_order
 
 __all__ = ["PublicFacts", "public_facts"]
 
@@ -164,6 +168,8 @@ def public_facts(
                 what = ", ".join(names[i] for i in places)
                 rule = "a public total is above zero where no combination can occur"
                 raise InvalidInput(f"facts about {what}", rule, "Take back one of the two facts.")
+    for table in largest:
+        _expect_possible(columns, table, tables, impossible.get(table))
     several = bool(impossible) and len(largest) > 1
     return PublicFacts(
         tables, impossible, tuple(same), _pivots(columns, patterns) if several else ()
@@ -210,34 +216,47 @@ def _places(names: Sequence[str], given: Any) -> ColumnSet:
 
 def _counts(columns: Sequence[WorkloadColumn], places: ColumnSet, given: Any, counts: Any) -> Ints:
     """The known table; every combination of values must have its number."""
-    keys = list(itertools.product(*(columns[i].values for i in places)))
     if not places:
         counts = {(): counts} if not isinstance(counts, Mapping) else counts
-    known = _mapping("facts", counts)
-    found = []
-    for key in keys:
-        name = key[0] if len(places) == 1 else key
-        if name not in known:
-            rule = f"a public total must have a number for each value, and {show(name)} has none"
-            raise InvalidInput(f"facts about {show(given)}", rule, "Write 0 where there is nobody.")
-        number = known[name]
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < _MOST_COUNT:
+    shape = tuple(len(columns[i].values) for i in places)
+    where = [{value_key(value): k for k, value in enumerate(columns[i].values)} for i in places]
+    found = np.full(shape, -1, np.int64)
+    for name, number in _mapping("facts", counts).items():
+        values = (name,) if len(places) == 1 else name
+        cell = _cell(where, values)
+        if cell is None:
+            of = "of the column" if len(places) == 1 else "for each of the columns"
+            rule = f"{show(name)} is not a value {of}"
+            raise InvalidInput(f"facts about {show(given)}", rule, "Leave it out.")
+        if found[cell] >= 0:
+            rule = f"{show(name)} has two numbers"
+            raise InvalidInput(f"facts about {show(given)}", rule, "Write each value once.")
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, Integral)
+            or not 0 <= number < _MOST_COUNT
+        ):
             raise InvalidInput(
                 f"facts about {show(given)}: {show(number)}",
                 "a count is a whole number from 0 on",
                 "Pass 1200.",
             )
-        found.append(number)
-    if len(known) > len(keys):
-        extra = next(
-            name for name in known if name not in {k[0] if len(places) == 1 else k for k in keys}
-        )
-        raise InvalidInput(
-            f"facts about {show(given)}",
-            f"{show(extra)} is not a value of the column",
-            "Leave it out.",
-        )
-    return np.array(found, np.int64).reshape([len(columns[i].values) for i in places])
+        found[cell] = int(number)
+    if (found < 0).any():
+        cell = tuple(int(k) for k in np.argwhere(found < 0)[0])
+        key = tuple(columns[i].values[k] for i, k in zip(places, cell, strict=True))
+        name = show(key[0] if len(key) == 1 else key)
+        rule = f"a public total must have a number for each value, and {name} has none"
+        raise InvalidInput(f"facts about {show(given)}", rule, "Write 0 where there is nobody.")
+    return found
+
+
+def _cell(where: Sequence[Mapping[Any, int]], values: Any) -> tuple[int, ...] | None:
+    """The places of a combination of values; None if it is none of these columns."""
+    if not isinstance(values, tuple) or len(values) != len(where):
+        return None
+    found = [own.get(value_key(value), -1) for own, value in zip(where, values, strict=True)]
+    return None if -1 in found else tuple(found)
 
 
 def _expect_agreement(tables: Sequence[tuple[ColumnSet, Ints]], names: Sequence[str]) -> None:
@@ -254,6 +273,28 @@ def _expect_agreement(tables: Sequence[tuple[ColumnSet, Ints]], names: Sequence[
             raise InvalidInput(
                 f"facts about {what}", "they contradict each other", "Their sums must be equal."
             )
+
+
+def _expect_possible(
+    columns: Sequence[WorkloadColumn],
+    table: ColumnSet,
+    tables: Mapping[ColumnSet, Ints],
+    mask: Bools | None,
+) -> None:
+    """Refuse facts that agree two by two while no rows have all of them (facts.md, Theorem 1).
+
+    They can be so where what they share closes a circle, or where cells cannot occur.
+    """
+    parts = largest_sets([part for part in tables if set(part) <= set(table)])
+    shape = [len(columns[i].values) for i in table]
+    if (mask is None and in_order(parts) is not None) or math.prod(shape) > MOST_SOLVED:
+        return
+    free = np.ones(shape, bool) if mask is None else ~mask
+    if not exists(table, free, {part: tables[part] for part in parts}):
+        names = "; ".join(", ".join(columns[i].name for i in part) or "the total" for part in parts)
+        given = f"facts about {names}" + (", with zeros= and equal=" * (mask is not None))
+        rule = "they contradict each other: no rows can have all of these totals at once"
+        raise InvalidInput(given, rule, "Take back one of them.")
 
 
 def _patterns(
@@ -333,16 +374,17 @@ def _pattern(columns: Sequence[WorkloadColumn], names: Sequence[str], zero: Any)
         raise InvalidInput(
             f"zeros: {show(zero)}", rule, 'Pass zeros=[{"sex": "m", "pregnant": True}].'
         )
-    found = {}
+    found: dict[int, int] = {}
     for name, value in zero.items():
-        place = names.index(find("column", name, names, ""))
-        if value not in columns[place].values:
+        (column,) = places_of(names, (name,), "zeros")
+        place = place_of(columns[column].values, value)
+        if place is None:
             raise InvalidInput(
                 f"zeros: {name} = {show(value)}",
                 "it is not a value of the workload",
                 "Leave it out.",
             )
-        found[place] = columns[place].values.index(value)
+        found[column] = place
     return found
 
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.workloads.allocation import ColumnSet, below
 from sordino.workloads.counts import largest_sets, summed
+from sordino.workloads.solved import whole_solution
 
-__all__ = ["nearest_whole", "whole_tables"]
+__all__ = ["in_order", "nearest_whole", "whole_tables"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -152,31 +153,44 @@ def nearest_whole(
         part: np.array(counter, np.int64).reshape(counts.shape)
         for (part, counts), counter in zip(margins.items(), counters, strict=True)
     }
-    for row in _joined(rest, table):
-        if not free[row]:
-            rule = "no whole numbers were found that add up, with zeros where there must be none"
-            raise InvalidInput("rounded()", rule, _ASK)
-        whole[row] += 1
-    return whole
+    joined = _joined(rest, table)
+    if all(free[row] for row in joined):
+        for row in joined:
+            whole[row] += 1
+        return whole
+    solved = whole_solution(table, target, free, margins)
+    if solved is None:
+        rule = "no whole numbers were found that add up, with zeros where there must be none"
+        raise InvalidInput("rounded()", rule, _ASK)
+    return solved
 
 
-def _without_circle(parts: Sequence[ColumnSet]) -> list[ColumnSet]:
+def in_order(parts: Sequence[ColumnSet]) -> list[ColumnSet] | None:
     """Sets of columns in an order in which each shares with all before it only what it shares with one of them.
 
-    The next one is always one that shares the most columns with those before (Tarjan and Yannakakis, 1984).
+    The next one is always one that shares the most columns with those before (Tarjan and Yannakakis, 1984); None
+    where they close a circle.
     """
     left, order = list(parts), list[ColumnSet]()
     while left:
         seen = {i for one in order for i in one}
         part = max(left, key=lambda one: len(seen & set(one)))
         if order and not any(seen & set(part) <= set(one) for one in order):
-            rule = (
-                "whole numbers that add up may not exist where what tables share closes a circle "
-                "(all tables of three columns, for one), and to find out is hard"
-            )
-            raise InvalidInput("rounded()", rule, _ASK)
+            return None
         order.append(part)
         left.remove(part)
+    return order
+
+
+def _without_circle(parts: Sequence[ColumnSet]) -> list[ColumnSet]:
+    """The same; refused where they close a circle."""
+    order = in_order(parts)
+    if order is None:
+        rule = (
+            "whole numbers that add up may not exist where what tables share closes a circle "
+            "(all tables of three columns, for one), and to find out is hard"
+        )
+        raise InvalidInput("rounded()", rule, _ASK)
     return order
 
 
