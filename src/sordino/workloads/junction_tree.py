@@ -12,24 +12,37 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["JunctionTree", "cliques_of", "join"]
+__all__ = ["JunctionTree", "cliques_of", "eliminated", "join"]
 
 
-def cliques_of(sizes: Sequence[int], sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
-    """The largest cliques of a triangulated graph in which each given set of columns is connected."""
+def eliminated(
+    sizes: Sequence[int], sets: Iterable[Iterable[int]], kept: Sequence[int] = ()
+) -> list[tuple[int, set[int]]]:
+    """All columns but the kept ones in the order in which they go, each with all that it is connected with by then.
+
+    Each given set is connected, and so are the kept columns.
+    """
     near: list[set[int]] = [set() for _ in sizes]
-    for one in sets:
+    for one in (*sets, kept):
         for a, b in itertools.permutations(one, 2):
             near[a].add(b)
-    left, found = set(range(len(sizes))), list[set[int]]()
+    left, found = set(range(len(sizes))) - set(kept), list[tuple[int, set[int]]]()
     while left:
         column = min(left, key=lambda i: (math.prod(sizes[j] for j in near[i] | {i}), i))
-        clique = near[column] | {column}
         for a, b in itertools.permutations(near[column], 2):
             near[a].add(b)
         for other in near[column]:
             near[other].discard(column)
         left.discard(column)
+        found.append((column, near[column]))
+    return found
+
+
+def cliques_of(sizes: Sequence[int], sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
+    """The largest cliques of a triangulated graph in which each given set of columns is connected."""
+    found = list[set[int]]()
+    for column, others in eliminated(sizes, sets):
+        clique = others | {column}
         if not any(clique <= known for known in found):
             found.append(clique)
     return [tuple(sorted(clique)) for clique in found]

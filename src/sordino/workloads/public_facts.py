@@ -234,7 +234,7 @@ def _counts(columns: Sequence[WorkloadColumn], places: ColumnSet, given: Any, co
         if (
             isinstance(number, bool)
             or not isinstance(number, Integral)
-            or not 0 <= number < _MOST_COUNT
+            or not 0 <= int(number) < _MOST_COUNT
         ):
             raise InvalidInput(
                 f"facts about {show(given)}: {show(number)}",

@@ -31,7 +31,7 @@ from sordino.workloads.allocation import ColumnSet
 from sordino.workloads.counts import summed
 from sordino.workloads.graphical_model import Measured, fit, sampled, table_of
 from sordino.workloads.junction_tree import cliques_of
-from sordino.workloads.synthesis_plan import MOST_CLIQUE, SynthesisPlan
+from sordino.workloads.synthesis_plan import MOST_CLIQUE, MOST_MODEL, SynthesisPlan
 from sordino.workloads.synthetic import Synthetic
 
 __all__ = ["rehearse_synthesis", "synthesize"]
@@ -47,6 +47,8 @@ _SMALL_ERROR, _EXACT = 0.01, 0.01
 and the part of its square from which on there are two rounds.
 """
 _MOST_PAIRS = 60
+_SMALL_CLIQUE = 10_000
+"""Cells of the largest clique, but for data that are known well: more are worth it only where noise is small."""
 _FINE = 2**10
 """Distances are counted in parts of a row, so that public counts need hardly be rounded."""
 _TOTAL_DOUBT = Fraction(1, 200)
@@ -116,7 +118,7 @@ def synthesize(
     """
     chance = PublicChance()
     sizes, shares, price = plan.sizes, plan.shares, plan.mu_squared
-    iterations = 5 if quick else 200
+    iterations = 5 if quick else 800
     counts = plan.first.counts(run([plan.first.statement])[0])
     seen = _Measuring(plan, counts)
     tell(0.1)
@@ -134,16 +136,17 @@ def synthesize(
     tell(0.2)
     if len(sizes) > 1:
         twice = _wanted(seen.made, total) < _EXACT
+        clique = MOST_CLIQUE if twice else _SMALL_CLIQUE
         rounds = [left - shares.second * price, shares.second * price] if twice else [left]
         for step, part in enumerate(rounds):
             looking = shares.scores * price
             models = {table: total * table_of(model, table) for table in plan.first.tables}
             scores, _ = seen.distances(models, looking)
             known = [one.columns for one in seen.made]
-            chosen = _chosen(sizes, scores, known, float(part - looking), plan)
+            chosen = _chosen(sizes, scores, known, float(part - looking), plan, clique)
             if chosen:
                 seen.tables(_divided(sizes, chosen, part - looking))
-                model = fit(sizes, seen.made, total, iterations=iterations)
+                model = fit(sizes, seen.made, total, iterations=iterations, start=model)
             tell(0.5 + 0.25 * step)
     rows = plan.rows or max(1, min(10**7, round(total / plan.unit)))
     places = sampled(model, rows, chance)
@@ -193,6 +196,7 @@ def _chosen(
     known: Sequence[ColumnSet],
     price: float,
     plan: SynthesisPlan,
+    most_clique: int,
 ) -> list[ColumnSet]:
     """The pairs whose measurement lowers errors most, as many as pay off, while every clique stays small.
 
@@ -211,10 +215,8 @@ def _chosen(
             if gains[pair] <= 0 or len(chosen) == number:
                 break
             cliques = cliques_of(sizes, [*known, *chosen, pair])
-            if (
-                max(math.prod(sizes[i] for i in clique) for clique in cliques) <= MOST_CLIQUE
-                or pair in known
-            ):
+            large = [math.prod(sizes[i] for i in clique) for clique in cliques]
+            if pair in known or (max(large) <= most_clique and sum(large) <= MOST_MODEL):
                 chosen.append(pair)
                 gained += gains[pair]
         if gained > most:

@@ -72,7 +72,8 @@ __all__ = ["Shares", "SynthesisOffer", "SynthesisPlan", "SyntheticColumn", "plan
 _FEW_VALUES, _BUCKETS = 100, 50
 _MOST_COLUMNS, _MOST_ROWS = 100, 10**7
 _TRIPLES, _TRIPLE_CELLS = 30, 2**20
-MOST_CLIQUE = 10_000
+MOST_CLIQUE, MOST_MODEL = 10**6, 2**22
+"""Cells of the largest clique of a model, and of all of them."""
 Ints = npt.NDArray[Any]
 Kind = Literal["int", "float", "text", "bool", "date", "datetime"]
 
@@ -358,7 +359,7 @@ def _expect_small(
     columns: Sequence[SyntheticColumn], sizes: Sequence[int], pairs: Sequence[ColumnSet]
 ) -> None:
     cells = sum(math.prod(sizes[i] for i in pair) for pair in pairs)
-    if cells > MOST_CELLS or max(sizes) ** 2 > 100 * MOST_CLIQUE:
+    if cells > MOST_CELLS or max(sizes) ** 2 > MOST_CLIQUE:
         worst = max(range(len(sizes)), key=lambda i: sizes[i])
         rule = f"all pairs together may have at most {MOST_CELLS:,} cells, a column 1,000 values; these have {cells:,}"
         hint = (
