@@ -194,8 +194,18 @@ def table_of(model: Model, columns: ColumnSet) -> Floats:
     for k, clique in enumerate(model.tree.cliques):
         if set(columns) <= set(clique):
             return np.asarray(model.cliques[k].sum(axis=_axes(clique, columns)))
-    tables = [np.exp(np.maximum(log - log.max(), _LEAST)) for log in model.factors.values()]
-    return Elimination(model.sizes, list(model.factors), columns).table(tables)
+    near = set(columns)
+    factors: dict[ColumnSet, Floats] = {}
+    while more := {
+        one: log for one, log in model.factors.items() if near & {*one} and one not in factors
+    }:
+        factors |= more
+        near.update(*more)
+    number = {column: k for k, column in enumerate(sorted(near))}
+    scopes = [tuple(number[i] for i in one) for one in factors]
+    tables = [np.exp(np.maximum(log - log.max(), _LEAST)) for log in factors.values()]
+    kept = tuple(number[i] for i in columns)
+    return Elimination([model.sizes[i] for i in sorted(near)], scopes, kept).table(tables)
 
 
 def sampled(model: Model, rows: int, chance: PublicChance) -> Ints:

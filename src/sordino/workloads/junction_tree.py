@@ -26,15 +26,20 @@ def eliminated(
     for one in (*sets, kept):
         for a, b in itertools.permutations(one, 2):
             near[a].add(b)
-    left, found = set(range(len(sizes))) - set(kept), list[tuple[int, set[int]]]()
+    left = {i: sizes[i] * math.prod(sizes[j] for j in near[i]) for i in range(len(sizes))}
+    for column in kept:
+        del left[column]
+    found = list[tuple[int, set[int]]]()
     while left:
-        column = min(left, key=lambda i: (math.prod(sizes[j] for j in near[i] | {i}), i))
-        for a, b in itertools.permutations(near[column], 2):
-            near[a].add(b)
-        for other in near[column]:
-            near[other].discard(column)
-        left.discard(column)
-        found.append((column, near[column]))
+        column = min(left, key=lambda i: (left[i], i))
+        others = near[column]
+        del left[column]
+        for other in others:
+            near[other] |= others
+            near[other] -= {other, column}
+        for other in others & left.keys():
+            left[other] = sizes[other] * math.prod(sizes[j] for j in near[other])
+        found.append((column, others))
     return found
 
 
