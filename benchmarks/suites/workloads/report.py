@@ -96,17 +96,18 @@ PLANNER_ONCE: tuple[Row, ...] = (
 """On 2026-11-19 by `planner_marginals.py`, with the published script; a row of this run replaces its own."""
 
 HOW_TO_READ = """
-**How to read this.** 48,842 rows of census income, 14 columns as integers with 2 to 100 values, delta 1e-9. *Marginals*:
-all pairs at epsilon 1, weighted by their cells; the excess is that of the sum of all variances over the optimum of the
-closed form, written down independently, and ResidualPlanner's is that of its published script, run beside (at the same
-price, mu of epsilon 1; its measuring counts rows and adds noise); covered is the share of cells whose 95 % interval holds
-the truth (mean of five releases); seconds are those after the engine's pass. *Synthetic rows*: the mean
-total variation over all 91 pairs and all 364 triples, the share of the report's intervals that hold, and CPU seconds of
-everything (one run each). Some rows of other tools were measured once (`report.py` says which): compare them with care. A
-peer's run is given up after 900 CPU seconds. *Faster inference*: AIM's script as it is, of which private-pgm's belief
-propagation is done by sums of products of small tables (the same steps of mirror descent, 1,000 a round, the same line
-search and the same start; tables differ by less than 3e-8 rows): at epsilon 10 the script alone was at 19 % of its budget
-after 318 CPU seconds, and each round took longer than the one before.
+**How to read this.** 48,842 rows of census income, 14 columns as integers with 2 to 100 values, delta 1e-9.
+*Marginals*: all pairs at epsilon 1, weighted by their cells; the excess is that of the sum of all variances over the
+optimum of the closed form, written down independently, and ResidualPlanner's is that of its published script, run
+beside (at the same price, mu of epsilon 1; its measuring counts rows and adds noise); covered is the share of cells
+whose 95 % interval holds the truth (mean of five releases); seconds are those after the engine's pass. *Synthetic
+rows*: the mean total variation over all 91 pairs and all 364 triples, the share of the report's intervals that hold,
+and CPU seconds of everything (one run each; of Sordino means of five runs at epsilon 0.1 and three at 1). Some rows of
+other tools were measured once (`report.py` says which): compare them with care. A peer's run is given up after 900 CPU
+seconds. *Faster inference*: AIM's script as it is, of which private-pgm's belief propagation is done by sums of
+products of small tables (the same steps of mirror descent, 1,000 a round, the same line search and the same start;
+tables differ by less than 4e-8 rows): at epsilon 10 the script alone was at 19 % of its budget after 318 CPU seconds,
+and each round took longer than the one before.
 """
 
 

@@ -146,11 +146,11 @@ def synthesize(
             chosen = _chosen(sizes, scores, known, float(part - looking), plan, clique)
             if chosen:
                 seen.tables(_divided(sizes, chosen, part - looking))
-                last = (
-                    step == len(rounds) - 1
-                )  # until then the model only tells what to measure next
-                own = iterations if last else max(iterations // 4, 1)
+                # until all is measured the model only tells what comes next
+                own = iterations if step == len(rounds) - 1 else max(iterations // 4, 1)
                 model = fit(sizes, seen.made, total, iterations=own, start=model)
+            elif step:
+                model = fit(sizes, seen.made, total, iterations=iterations, start=model)
             tell(0.5 + 0.25 * step)
     rows = plan.rows or max(1, min(10**7, round(total / plan.unit)))
     places = sampled(model, rows, chance)
