@@ -148,7 +148,9 @@ def synthesize(
                 seen.tables(_divided(sizes, chosen, part - looking))
                 # until all is measured the model only tells what comes next
                 own = iterations if step == len(rounds) - 1 else max(iterations // 4, 1)
-                model = fit(sizes, seen.made, total, iterations=own, start=model)
+                model = fit(
+                    sizes, seen.made, total, iterations=own, start=model, tell=_part(tell, step)
+                )
             elif step:
                 model = fit(sizes, seen.made, total, iterations=iterations, start=model)
             tell(0.5 + 0.25 * step)
@@ -164,6 +166,12 @@ def synthesize(
     }  # fmt: skip
     tell(1.0)
     return Synthetic.from_json(write("synthetic", 1, facts, infinite=True))
+
+
+def _part(tell: Callable[[float], None], step: int) -> Callable[[float], None]:
+    """Tells how far a fit is as a part of the whole."""
+    low, high = (0.2, 0.5) if not step else (0.5, 0.75)
+    return lambda part: tell(low + (high - low) * min(part, 1.0))
 
 
 def _divided(
