@@ -155,9 +155,7 @@ class Trainer:
         self._rehearse()
         settings = self._settings(clip)
         self._group.expect_same({"plan": settings, "number of examples": self._examples.units})
-        if run is not None and "/" in run:
-            rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
-            raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
+        _expect_name(run)
         self.run = self._group.by_first(lambda: run or f"training-{uuid.uuid4().hex}")
         self._payments: Payments | None = None
 
@@ -525,6 +523,15 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(
             what, rule, "Check that model, loss, inputs and targets fit together."
         ) from None
+
+
+def _expect_name(run: object) -> None:
+    """A name that entries of the ledger can begin with."""
+    if run is not None and not isinstance(run, str):
+        raise InvalidInput(f"run={show(run)}", "its name is a text", "Pass run='march-model'.")
+    if run is not None and "/" in run:
+        rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
+        raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
 
 
 def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> int:
