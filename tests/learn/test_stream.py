@@ -139,7 +139,8 @@ def test_a_stream_is_paid_for_when_it_begins() -> None:
     [
         ({"horizon": 0}, 1), ({"horizon": 2**30}, 1), ({"max_steps": 0}, 1), ({"sensitivity": 0.5}, 1), ({"epsilon": 0}, 1),
         ({"delta": 0}, 1), ({"bands": True}, 1), ({}, 1.5), ({}, True), ({}, np.array([1])), ({"width": 2}, 1),
-        ({"width": 2}, np.array([0.5, 1.0])), ({"width": 2}, [[1], [2, 3]]), ({}, 2**63), ({}, -(10**400)), ({"ledger": 5}, 1),
+        ({"width": 2}, np.array([0.5, 1.0])), ({"width": 2}, [[1], [2, 3]]), ({}, 2**63), ({}, -(10**400)),
+        ({"ledger": 5}, 1),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(settings: dict[str, Any], value: Any) -> None:
