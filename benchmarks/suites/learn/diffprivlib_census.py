@@ -77,15 +77,15 @@ def best_logistic(epsilon: float) -> None:
 def private(epsilon: float) -> None:
     def bayes(x: Any, y: Any, test_x: Any, test_y: Any, _: int) -> float:
         model = models.GaussianNB(epsilon=epsilon, bounds=(0, 1))
-        return model.fit(x, y).score(test_x, test_y)
+        return float(model.fit(x, y).score(test_x, test_y))
 
     def logistic(x: Any, y: Any, test_x: Any, test_y: Any, _: int) -> float:
         model = models.LogisticRegression(epsilon=epsilon, data_norm=LONGEST, max_iter=1000)
-        return model.fit(x, y).score(test_x, test_y)
+        return float(model.fit(x, y).score(test_x, test_y))
 
     def linear(x: Any, y: Any, test_x: Any, test_y: Any, size: int) -> float:
         model = models.LinearRegression(epsilon=epsilon, bounds_X=(0, 1), bounds_y=(0, size - 1))
-        return model.fit(x, y).score(test_x, test_y)
+        return float(model.fit(x, y).score(test_x, test_y))
 
     def means(x: Any, _y: Any, test_x: Any, _t: Any, _: int) -> float:
         model = models.KMeans(CLUSTERS, epsilon=epsilon, bounds=(0, 1))
@@ -109,10 +109,10 @@ def components(epsilon: float) -> None:
 
 def without_noise() -> None:
     def logistic(x: Any, y: Any, test_x: Any, test_y: Any, _: int) -> float:
-        return LogisticRegression(C=1000, max_iter=2000).fit(x, y).score(test_x, test_y)
+        return float(LogisticRegression(C=1000, max_iter=2000).fit(x, y).score(test_x, test_y))
 
     def linear(x: Any, y: Any, test_x: Any, test_y: Any, _: int) -> float:
-        return Ridge(1.0).fit(x, y).score(test_x, test_y)
+        return float(Ridge(1.0).fit(x, y).score(test_x, test_y))
 
     def pca(x: Any, _y: Any, test_x: Any, _t: Any, _: int) -> float:
         return kept_variance(PCA(COMPONENTS).fit(x).components_, test_x)
