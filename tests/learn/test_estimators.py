@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import sordino as so
@@ -330,6 +330,10 @@ def test_they_live_in_pipelines_and_searches() -> None:
     assert model.set_params(epsilon=6).epsilon == 6
     assert make_pipeline(model).fit(x, y).predict(x).shape == (200,)
     assert len(cross_val_score(model, x, y, cv=3)) == 3
+    search = GridSearchCV(model, {"epsilon": [5, 6]}, cv=2).fit(x, y)
+    assert search.best_params_["epsilon"] in (5, 6)
+    components = make_pipeline(PCA(2, bounds=(0, 1))).set_output(transform="pandas")
+    assert components.fit_transform(x).columns.tolist() == ["pca0", "pca1"]
 
 
 def test_a_fit_is_charged_before_data_are_read(tmp_path: Path) -> None:

@@ -105,6 +105,10 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         """The components of rows."""
         return np.asarray((self._rows(X) - self.mean_) @ self.components_.T)
 
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """The names of the components: pca0, pca1 and so on."""
+        return np.array([f"pca{place}" for place in range(len(self.components_))], object)
+
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
         """Rows with these components, in the units of the data."""
         parts, count = matrix_of(X), len(self.components_)
