@@ -199,6 +199,12 @@ def test_a_ledger_has_a_budget_of_its_own() -> None:
         trainer(ledger=trainer().ledger, budget=so.Budget(1, 1e-5))
 
 
+def test_a_trainer_is_not_copied_with_its_model() -> None:
+    """The copy would find no gradient of its model's parameters, and train it on noise alone."""
+    with pytest.raises(InvalidInput, match="copy of the model"):
+        copy.deepcopy(trainer())
+
+
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_copy_of_a_ledger_spends_from_the_same_budget(deep: bool) -> None:
     ledger = trainer().ledger

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -169,6 +169,10 @@ class Trainer:
         self._group.by_first(open_ledger)
         self._mark = Mark(self.run)
         self._receipt: Receipt | None = None
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        rule = "its sums are of the parameters of its own model, so it cannot be copied"
+        raise InvalidInput("a Trainer", rule, "Make a new one for the copy of the model.")
 
     @property
     def ledger(self) -> Ledger:
