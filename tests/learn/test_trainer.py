@@ -199,6 +199,25 @@ def test_a_ledger_has_a_budget_of_its_own() -> None:
         trainer(ledger=trainer().ledger, budget=so.Budget(1, 1e-5))
 
 
+@pytest.mark.parametrize("how", ["another layer", "frozen", "other numbers", "called twice"])
+def test_a_model_that_was_changed_since_is_refused_before_the_charge(how: str) -> None:
+    """Every example would fail on it, silently, and the model would be trained on noise alone."""
+    model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 3))
+    made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    match how:
+        case "another layer":
+            model[0] = nn.Linear(6, 6)
+        case "frozen":
+            model[0] = nn.Identity()
+        case "other numbers":
+            model.double()
+        case _:
+            model.insert(0, model[0])
+    with pytest.raises(InvalidInput, match="the model as it is now"):
+        made.train(progress=False)
+    assert not made.ledger.payments
+
+
 def test_a_trainer_is_not_copied_with_its_model() -> None:
     """The copy would find no gradient of its model's parameters, and train it on noise alone."""
     with pytest.raises(InvalidInput, match="copy of the model"):

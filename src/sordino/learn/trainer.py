@@ -227,7 +227,7 @@ class Trainer:
         self.model.train()
         count = self._sums.units * self._sums.per_unit
         form_x, form_y = self._examples.forms
-        numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
+        numbers = self._numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
         (x, y), (other_x, other_y) = (
             [
                 made_up(form, count, numbers, other=other).to(self._device())
@@ -285,6 +285,21 @@ class Trainer:
             )
             expect_whole_gradients(self._sums, self._losses(x, y, every))
 
+    def _expect_as_rehearsed(self) -> None:
+        """Refuse a model that was changed since: units on which it calls other layers add nothing, and none could be
+        told of, so that it would be trained on noise alone.
+        """
+        count = self._sums.units * self._sums.per_unit
+        self.model.train()
+        with secret_seeds(), _told("the model as it is now"):
+            x, y = (
+                made_up(form, count, self._numbers).to(self._device())
+                for form in self._examples.forms
+            )
+            every = torch.ones(count, dtype=torch.bool, device=x.device)
+            self._sums.add(self._losses(x, y, every))
+        self._sums.clear()
+
     def train(
         self,
         checkpoint: str | Path | None = None,
@@ -299,6 +314,7 @@ class Trainer:
         """
         path = None if checkpoint is None else writable_place(checkpoint)
         between = _whole("save_every", save_every)
+        self._expect_as_rehearsed()
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
         if self._turns is None and self.plan.bands > 1 and self._group.first:
