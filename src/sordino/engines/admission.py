@@ -12,6 +12,7 @@ from importlib import import_module
 from sordino.engines.gate import Admitted, expect_columns, expect_comparable, pinned
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Column, Dataset, Kind, Table
+from sordino.query.same_name import folded
 from sordino.query.sources import engine_of, name_parts
 from sordino.query.stub import Fields
 from sordino.query.types import Number
@@ -76,9 +77,7 @@ def _of_database(table: Table) -> list[str]:
     names = [name for name, _, _ in fields]
     expect_columns(table, names)
     for name, column in table.columns.items():
-        kind, word = next(
-            (kind, word) for own, kind, word in fields if own.casefold() == name.casefold()
-        )
+        kind, word = next((kind, word) for own, kind, word in fields if folded(own) == folded(name))
         if kind not in _kinds(column):
             rule = f"the source holds {word}, which is not read as {column.kind}"
             hint = (

@@ -38,6 +38,7 @@ from sordino.privacy.exact import readable
 from sordino.query import dataset, tree
 from sordino.query.meaning import reading
 from sordino.query.meaning.expressions import condition
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Text
 
@@ -253,11 +254,11 @@ def _inherited(table: dataset.Table, who: str) -> str:
     """What the persons of a parent are called here: like there,
     unless a column or key of the table itself is called so.
     """
-    taken = {name.casefold() for name in (*table.columns, *table.identities)}
+    taken = {folded(name) for name in (*table.columns, *table.identities)}
     return next(
         name
         for name in (who, table.persons or who, f"{who} of {table.name}")
-        if name.casefold() not in taken
+        if folded(name) not in taken
     )
 
 
