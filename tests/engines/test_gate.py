@@ -361,7 +361,9 @@ def test_a_file_of_another_kind_has_nothing_loaded_for_it(tmp_path: Path) -> Non
 
 
 def _database_of(rows: int, folder: Path) -> bytes:
-    path = file_with(folder, f"CREATE TABLE data AS SELECT range AS id, 1 AS age FROM range({rows})")
+    path = file_with(
+        folder, f"CREATE TABLE data AS SELECT range AS id, 1 AS age FROM range({rows})"
+    )
     found = path.read_bytes()
     path.unlink()
     return found

@@ -38,7 +38,7 @@ from sordino.privacy.exact import readable
 from sordino.query import dataset, tree
 from sordino.query.meaning import reading
 from sordino.query.meaning.expressions import condition
-from sordino.query.same_name import folded
+from sordino.query.same_name import folded, lowered
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Text
 
@@ -200,7 +200,7 @@ class _Binder:
         self._scans += 1
         fields += [
             Field(
-                key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower()
+                key, name, self._fresh(), identity=table.name, scan=self._scans, column=lowered(key)
             )
             for key in table.identities
         ]
@@ -264,7 +264,7 @@ def _inherited(table: dataset.Table, who: str) -> str:
 
 def _key(rows: Relation, name: str) -> Field:
     """The field that identifies a row of a declared table by a column of it."""
-    return next(field for field in rows.fields if field.identity and field.column == name.lower())
+    return next(field for field in rows.fields if field.identity and field.column == lowered(name))
 
 
 def _expect_within_cut(expression: tree.Expression, names: Names) -> None:

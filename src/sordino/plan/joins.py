@@ -17,7 +17,7 @@ from sordino.plan.relations import PERSON, Field, Join, Lookup, Relation, Scan, 
 from sordino.query import dataset, tree
 from sordino.query.meaning.expressions import condition
 from sordino.query.meaning.functions import FUNCTIONS
-from sordino.query.same_name import folded
+from sordino.query.same_name import folded, lowered
 from sordino.query.tree import Call, Column, Expression
 from sordino.query.types import Number, Text, Truth
 
@@ -277,7 +277,7 @@ def _keyed(named: Sequence[tuple[Field, Field]], tables: Tables) -> Key | None:
                 continue
             # by the names that the declared tables have, whatever a subquery calls them
             asked = {(pair[child].column, pair[parent].column) for pair in same}
-            if asked == {(own.lower(), key.lower()) for own, key in via.keys}:
+            if asked == {(lowered(own), lowered(key)) for own, key in via.keys}:
                 return tuple(same), "right" if side == "right" else "left"
     return None
 

@@ -21,6 +21,7 @@ from sordino.engines.spark.dialect import name_of, quoted, text
 from sordino.engines.spark.sessions import active, not_active
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
+from sordino.query.same_name import lowered
 from sordino.query.sources import name_parts
 
 __all__ = [
@@ -210,7 +211,7 @@ def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admi
 
     def identity(name: str, _: str, place: int) -> Identity:
         own = next(
-            (column for known, column in table.columns.items() if known.lower() == name.lower()),
+            (column for known, column in table.columns.items() if lowered(known) == lowered(name)),
             None,
         )
         if own is not None and own.kind not in ("int", "text"):
