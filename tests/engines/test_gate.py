@@ -160,7 +160,7 @@ def test_names_in_questions_mean_one_thing_however_they_are_composed(
             f'WITH "q{ours}" AS (SELECT id FROM "{ours}"), "q{theirs}" AS (SELECT id FROM "{ours}") '
             f'SELECT COUNT(*) AS n FROM "q{ours}"',
         ):
-            with pytest.raises(InvalidInput, match="twice|both a column|two columns"):
+            with pytest.raises(InvalidInput, match=r"twice|both a column|two columns"):
                 session.preview(refused, epsilon=1)
         with pytest.raises(InvalidInput, match="given twice"):
             session.table(ours).agg(**{ours: so.count(), theirs: so.mean("x")}).preview(epsilon=1)
