@@ -53,7 +53,8 @@ class Postgres:
     """The declared tables of one database, each in the canonical form of the gate; public files are sent along.
 
     Opening it reads the catalog and no row: what a question relies on holds whatever rows come and go. `deadline` is
-    how many seconds one statement may take; else the limit is that of the role.
+    how many seconds one statement may take; else the limit is that of the role. `source_columns` are the names of all
+    columns of each table there.
     """
 
     dialect = "postgres"
@@ -78,6 +79,7 @@ class Postgres:
         self._closed = False
         self._running = threading.Event()
         self._relations: dict[str, Relation] = {}
+        self.source_columns: dict[str, list[str]] = {}
         self._facts: Facts | None = None
         self._parts: list[int] = []
         self._connection = connect(self._here[0].source, self._what)
@@ -95,6 +97,9 @@ class Postgres:
             facts = facts_of(connection.ask, self._here)
             for place, table in enumerate(self._here, start=1):
                 self._relations[table.name] = relation_of(connection.ask, table, place, facts)
+                self.source_columns[table.name] = [
+                    row[2] for row in facts.columns if row[0] == place
+                ]
             expect_unique_parents(tables, self._relations, facts)
             entered = {name: relation.columns for name, relation in self._relations.items()}
             expect_comparable(

@@ -22,8 +22,8 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "expect_zones", "facts_of", "parts_of", "place_of",
-           "relation_of", "rewritten"]  # fmt: skip
+__all__ = ["Ask", "Facts", "Relation", "expect_readable", "expect_unique_parents", "expect_zones", "facts_of",
+           "parts_of", "place_of", "relation_of", "rewritten"]  # fmt: skip
 
 Ask: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement with values for $1, $2, ... and gives its rows."""
@@ -174,9 +174,11 @@ def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
                 )
 
 
-def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
-    """A declared table at the gate; `place` is its number among those that `facts` were asked of, from 1 on."""
-    what = f"tables.{table.name}.source = {table.source.shown}"
+def expect_readable(ask: Ask, table: Table, place: int, facts: Facts, what: str) -> tuple[Any, ...]:
+    """What the catalog says of a table that may be read, whatever its columns are; else it is refused, as `what`.
+
+    `place` is its number among those that `facts` were asked of, from 1 on.
+    """
     found = next((row for row in facts.relations if row[0] == place), None)
     schema, name = place_of(table)
     if found is None:
@@ -187,19 +189,26 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
         raise InvalidDeclaration(
             what, f"there is no table {show(f'{schema}.{name}')}", f"{hint}Readable tables: {some}."
         )
-    _, oid, kind, persistence, secured, has_children, odd_parts, readable, lockable, writable = (
-        found
-    )
+    _, _, kind, persistence, secured, has_children, odd_parts, readable, _, _ = found
     _expect_plain(table, what, kind, persistence, has_children, odd_parts)
     if secured:
         rule = "row security is on for this role, whose policies could compute anything, and would hide rows without a word"
         raise InvalidDeclaration(
             what, rule, "Let the owner grant BYPASSRLS to the role, or declare a copy."
         )
-    own = [row for row in facts.columns if row[0] == place]
-    columns = [SourceColumn(row[2], row[4], row[3] == "v") for row in own]
     if not readable:
         raise _forbidden(what, schema, name, ())
+    return found
+
+
+def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
+    """A declared table at the gate; `place` is its number among those that `facts` were asked of, from 1 on."""
+    what = f"tables.{table.name}.source = {table.source.shown}"
+    found = expect_readable(ask, table, place, facts, what)
+    oid, kind, (lockable, writable) = found[1], found[2], found[8:]
+    schema, name = place_of(table)
+    own = [row for row in facts.columns if row[0] == place]
+    columns = [SourceColumn(row[2], row[4], row[3] == "v") for row in own]
     refs = [f"s.{quoted(column.name)}" for column in columns]
     chosen = admitted(
         table, columns,
