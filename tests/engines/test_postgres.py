@@ -147,7 +147,13 @@ def test_a_look_at_the_catalog_sees_keys_rights_and_public_files(
     )
     (tmp_path / "wards.csv").write_text("ward,wing\nA,north\n")
     place = server().address(user=READER)
-    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    visits = {
+        "source": place,
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+        "columns": COLUMNS,
+    }
     wards = {"source": tmp_path / "wards.csv", "public": True, "key": ["ward"],
              "columns": {"ward": {"type": "text"}, "wing": {"type": "text"}}}  # fmt: skip
     lines = {"source": place, "table": "clinic.lines", "via": {"visit": "visits.age"}, "max_rows": 20,
@@ -156,7 +162,9 @@ def test_a_look_at_the_catalog_sees_keys_rights_and_public_files(
     data = so.Dataset(tables=tables, budget={"epsilon": 1})
     with pytest.raises(InvalidDeclaration, match="no unique index"):
         source_columns_of(data)
-    admin.execute("DELETE FROM clinic.visits WHERE patient > 0; CREATE UNIQUE INDEX ON clinic.visits (age)")
+    admin.execute(
+        "DELETE FROM clinic.visits WHERE patient > 0; CREATE UNIQUE INDEX ON clinic.visits (age)"
+    )
     with pytest.warns(DeclarationWarning, match="may write to 'lines'"):
         found = source_columns_of(data)
     assert list(found.items()) == [
@@ -352,6 +360,57 @@ def test_a_role_that_can_write_is_warned_about(admin: Any) -> None:
     )
     with pytest.warns(DeclarationWarning, match="is a superuser"), so.Session(data):
         pass
+
+
+@pytest.mark.parametrize(
+    "able",
+    [
+        "GRANT writer TO {0} WITH INHERIT FALSE; GRANT UPDATE ON clinic.p TO writer",
+        "GRANT UPDATE (age) ON clinic.p TO {0}",
+        "ALTER TABLE clinic.p OWNER TO {0}; REVOKE ALL ON clinic.p FROM {0}; GRANT SELECT ON clinic.p TO {0}",
+        "GRANT INSERT ON clinic.p1 TO {0}",
+    ],
+)
+def test_a_role_that_can_come_to_write_is_warned_about(admin: Any, able: str) -> None:
+    """By a role that it may take, by a column, as the owner, or to a part."""
+    admin.execute(
+        f"""
+        DO $$ BEGIN CREATE ROLE writer; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+        CREATE TABLE clinic.p (LIKE clinic.visits) PARTITION BY LIST (ward);
+        CREATE TABLE clinic.p1 PARTITION OF clinic.p DEFAULT;
+        GRANT SELECT ON clinic.p TO {READER};
+        """
+    )
+    with session(table="clinic.p"):
+        pass
+    admin.execute(able.format(READER))
+    try:
+        with (
+            pytest.warns(DeclarationWarning, match="may write to 'visits'"),
+            session(table="clinic.p"),
+        ):
+            pass
+    finally:
+        admin.execute(f"REVOKE writer FROM {READER}")
+
+
+def test_a_deadline_does_not_raise_the_limit_of_the_role(admin: Any) -> None:
+    def limits(asked: so.Session) -> list[str]:
+        connection, found = asked._engine._connection, []  # type: ignore[attr-defined]
+        with asked._engine.snapshot():
+            for seconds in (90_000, 60, 5.5, 60):
+                connection.limit(seconds)
+                found.append(connection.ask("SELECT current_setting('statement_timeout')")[0][0])
+        return found
+
+    with session() as asked:
+        assert limits(asked) == ["25h", "1min", "5500ms", "5500ms"]
+    admin.execute(f"ALTER ROLE {READER} SET statement_timeout = '2min'")
+    try:
+        with session() as asked:
+            assert limits(asked) == ["2min", "1min", "5500ms", "5500ms"]
+    finally:
+        admin.execute(f"ALTER ROLE {READER} RESET statement_timeout")
 
 
 def test_persons_through_foreign_keys_need_a_unique_index(admin: Any) -> None:

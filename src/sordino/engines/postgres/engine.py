@@ -31,6 +31,7 @@ from sordino.engines.postgres.sources import (
     place_of,
     relation_of,
     rewritten,
+    writable,
 )
 from sordino.errors import DeclarationWarning, EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement, Values
@@ -53,7 +54,7 @@ class Postgres:
     """The declared tables of one database, each in the canonical form of the gate; public files are sent along.
 
     Opening it reads the catalog and no row: what a question relies on holds whatever rows come and go. `deadline` is
-    how many seconds one statement may take; else the limit is that of the role. `source_columns` are the names of all
+    how many seconds one statement may take, if the role's own limit is not lower. `source_columns` are the names of all
     columns of each table there.
     """
 
@@ -107,8 +108,9 @@ class Postgres:
             )
             expect_zones(connection.ask, self._here)
             self._facts = self._kept(facts)
+            can_write = writable(connection.ask, [one.oid for one in self._relations.values()])
             connection.end()
-            self._warn_of_rights()
+            self._warn_of_rights(can_write)
         except psycopg.Error as error:
             failed = sqlstate(error) or "no answer"
         if failed:  # outside of `except`: what it would carry along may quote anything
@@ -134,11 +136,11 @@ class Postgres:
         }
         return facts.kept(used)
 
-    def _warn_of_rights(self) -> None:
+    def _warn_of_rights(self, can_write: set[int]) -> None:
         """Say so if the role could change what it asks about: a question never does,
         but the role should not be able to.
         """
-        can = [name for name, relation in self._relations.items() if relation.writable]
+        can = [name for name, relation in self._relations.items() if relation.oid in can_write]
         if self._is_superuser or can:
             able = (
                 "is a superuser"
