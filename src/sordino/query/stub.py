@@ -113,9 +113,8 @@ def _sections(
 
 def _of_database(kind: str, address: str, table: str | None, *, public: bool) -> list[_Section]:
     """The tables of a database: its engine tells them; the password of the address is not written down."""
-    tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(
-        address, table
-    )
+    catalog = import_module("sordino.engines.openers").catalog_of(kind)
+    tables: dict[str, Fields] = catalog.tables_of(address, table)
     shown = "spark" if address == "spark" else shown_address(address)
     if not tables:
         hint = "Check the address and the rights of its user, or name one table."
