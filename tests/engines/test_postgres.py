@@ -306,6 +306,12 @@ def test_what_may_not_enter(admin: Any, make: str, more: dict[str, Any], rule: s
         Postgres(declared(**{"table": "clinic.v", **more}).tables.values())
 
 
+def test_a_hint_names_a_table_as_sql_does(admin: Any) -> None:
+    admin.execute('CREATE TABLE clinic."Order" (id INTEGER)')
+    with pytest.raises(InvalidDeclaration, match=r'GRANT SELECT ON clinic\."Order" TO the role'):
+        Postgres(declared(table="clinic.Order", columns={}).tables.values())
+
+
 def test_materialized_and_partitioned_tables_may_enter(admin: Any) -> None:
     admin.execute(
         f"""

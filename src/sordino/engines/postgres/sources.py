@@ -8,11 +8,13 @@ Everything is read from the catalog; no row is. What a question relies on is com
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import psycopg
+from sqlglot.dialects.postgres import Postgres
 
 from sordino.engines.gate import Admitted, SourceColumn, admitted, parent_keys
 from sordino.engines.postgres import forms
@@ -89,6 +91,7 @@ SELECT w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)
 WHERE UPPER(w.z) IN (SELECT UPPER(abbrev) FROM pg_timezone_abbrevs) AND UPPER(w.z) NOT IN ('UTC', 'UCT', 'GMT', 'ZULU')
 """
 _ZONED = "SELECT TIMESTAMPTZ '2000-01-01 00:00:00+00' AT TIME ZONE w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)"
+_WORDS = frozenset(" ".join(Postgres.Tokenizer.KEYWORDS).split()) | {"USER"}
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 
 
@@ -236,11 +239,19 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
 
 
 def _forbidden(what: str, schema: str, name: str, columns: Sequence[str]) -> InvalidDeclaration:
-    some = f" ({', '.join(columns)})" if columns else ""
+    some = f" ({', '.join(map(_typed, columns))})" if columns else ""
     rule = f"this role may not read {'the column ' + ', '.join(map(show, columns)) if columns else 'the table'}"
     return InvalidDeclaration(
-        what, rule, f"Let the owner run: GRANT SELECT{some} ON {schema}.{name} TO the role."
+        what,
+        rule,
+        f"Let the owner run: GRANT SELECT{some} ON {_typed(schema)}.{_typed(name)} TO the role.",
     )
+
+
+def _typed(name: str) -> str:
+    """A name as a person types it in SQL: quoted where PostgreSQL would take it for another or for a word."""
+    plain = re.fullmatch("[a-z_][a-z0-9_]*", name) and name.upper() not in _WORDS
+    return name if plain else quoted(name)
 
 
 def _expect_plain(
@@ -292,7 +303,8 @@ def expect_unique_parents(
         if not any(parts and parts <= wanted for parts in known):
             schema, own = place_of(parent)
             rule = "no unique index keeps its rows apart by this key, so that rows which name it could belong to two persons"
-            hint = f"Let the owner run: CREATE UNIQUE INDEX ON {schema}.{own} ({', '.join(key)})."
+            on = f"{_typed(schema)}.{_typed(own)} ({', '.join(map(_typed, key))})"
+            hint = f"Let the owner run: CREATE UNIQUE INDEX ON {on}."
             raise InvalidDeclaration(f"tables.{name} by {', '.join(key)}", rule, hint)
 
 
