@@ -1138,3 +1138,24 @@ def test_where_the_grid_is_coarser_than_the_column_intervals_reach_as_far_as_it_
         (column,) = session.sql("SELECT MEDIAN(x) AS m FROM data", epsilon=50).estimates
         own = column.estimates
         assert own.low[0] == own.high[0] == 0.7
+
+
+def test_quantiles_of_public_tables_are_exact_where_floats_are_not() -> None:
+    """0.07 * 100 is above 7 in floats, 0.57 * 100 below 57: the value with the seventh row is asked for."""
+    data = so.Dataset(
+        tables={
+            "t": {
+                "source": pa.table({"x": list(range(1, 101))}),
+                "columns": {"x": {"type": "int", "min": 0, "max": 200}},
+                "public": True,
+            }
+        },
+        budget=so.Budget(1),
+    )
+    wanted = (0, 1, 7, 14, 28, 29, 55, 56, 57, 58, 99, 100)
+    levels = ", ".join(f"QUANTILE(x, {n / 100}) AS q{n}" for n in wanted)
+    with so.Session(data) as session:
+        answer = session.sql(f"SELECT {levels} FROM t", epsilon=1)
+    assert [int(column.estimates.value[0]) for column in answer.estimates] == [
+        max(n, 1) for n in wanted
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -86,7 +87,8 @@ class QuantileColumn(Draws):
         below = np.cumsum(weights)
         found = []
         for level in self.levels:
-            at = int(np.searchsorted(below, float(level) * below[-1])) if len(below) else 0
+            wanted = math.ceil(level * int(below[-1])) if len(below) else 0
+            at = int(np.searchsorted(below, wanted))
             value = int(values[min(at, len(values) - 1)]) if len(values) else 0
             found.append(QuantileEstimate(value, value, value))
         return tuple(found)
