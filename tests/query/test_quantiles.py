@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtri
 
 import sordino as so
 from sordino.errors import InvalidInput
@@ -429,6 +429,13 @@ def test_a_guess_follows_known_laws() -> None:
     low, high = humps.around(widths)
     assert high[1, 1] < 100.8
     assert low[1, 3] > 899.2
+    # of the slope at the outermost levels of normal humps, where the step within is the jump between them
+    places = np.array([100 + 5 * ndtri(0.1), 100, 500, 900, 900 + 5 * ndtri(0.8)])
+    edge = QuantileGuess(levels[:5], places)
+    low, high = edge.around(np.full((1, 5), 0.001))
+    for found, true in ((places[0] - low[0, 0], 0.1), (high[0, 0] - places[0], 0.1)):
+        slope = 2 * 5 * math.sqrt(2 * math.pi) * math.exp(ndtri(true) ** 2 / 2)
+        assert 0.8 < found / (0.001 * slope) < 1.6
     whole = QuantileGuess(np.array([0, 0.25, 0.75, 1]), np.array([-90, 0, 1, 90.0]))
     low, high = whole.around(np.full((1, 4), 0.01))
     assert not np.isnan([low, high]).any()
