@@ -1120,6 +1120,7 @@ def test_refusals(wrong: dict[str, Any]) -> None:
         ({"type": "int", "min": -(10**15), "max": 999}, 999),
         ({"type": "float", "min": 0, "max": 10**6, "step": 0.1}, 0.7),
         ({"type": "float", "min": 0, "max": 8}, 0.000003),
+        ({"type": "float", "min": 0, "max": 1}, 0.1234567),
     ],
 )
 def test_where_the_grid_is_coarser_than_the_column_intervals_reach_as_far_as_it_rounds(

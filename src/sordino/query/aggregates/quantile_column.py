@@ -17,7 +17,7 @@ from sordino.privacy.wording import counted
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
-from sordino.query.aggregates.grid import MOST_CELLS, Grid
+from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.quantiles import (
     QuantileEstimate,
     interval_rank,
@@ -40,7 +40,9 @@ class QuantileColumn(Draws):
     points: Grid
     levels: tuple[Fraction, ...]
     rounded: Fraction = Fraction(0)
-    """How far a value may be from the point that stands for it, where these are coarser than the values."""
+    """How far a value may be from the point that stands for it, where these are coarser than the values, or these have
+    no step.
+    """
     ends: tuple[Fraction, Fraction] | None = None
     """Between which numbers the values lie then."""
 
@@ -125,10 +127,9 @@ class QuantileColumn(Draws):
 def _drawn(arguments: tuple[Argument, ...], levels: tuple[Fraction, ...]) -> Draws:
     (argument,) = arguments
     points = argument.grid("quantile", MOST_POSITIONS)
-    fine, limits = argument.grid("quantile", MOST_CELLS), argument.limits
-    if points.step == fine.step or limits is None:
+    if points.step == argument.step or argument.limits is None:
         return QuantileColumn(argument.what, points, levels)
-    return QuantileColumn(argument.what, points, levels, points.step / 2, limits)
+    return QuantileColumn(argument.what, points, levels, points.step / 2, argument.limits)
 
 
 KINDS = (
