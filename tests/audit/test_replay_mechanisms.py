@@ -188,7 +188,7 @@ ALLOWED = {
     "adaptive/freedman.py": "made-up data for a demonstration",
     "audit/replayed/query_replay.py": "which persons an audit tries",
     "audit/sampled/findings.py": "the order in which runs are paired",
-    "audit/canaries.py": "which canaries an audit puts in, and their order",
+    "learn/canaries.py": "which canaries an audit puts in, and their order",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
     "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
     "audit/known_truth/choices.py": "the zoo's mechanisms of its own",

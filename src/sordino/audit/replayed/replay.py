@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sordino.audit.claim import not_negative, whole
+from sordino.audit.claim import not_negative
 from sordino.audit.inputs.neighbors import Relation, check, checked_relation
 from sordino.audit.replayed.function_replay import Claim, FunctionReplay
 from sordino.audit.replayed.query_replay import replay_query
 from sordino.audit.reporting.report import Report
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import Number, closed_unit, show
+from sordino.privacy.exact import Number, closed_unit, show, whole
 from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 
