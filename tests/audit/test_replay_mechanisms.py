@@ -191,7 +191,7 @@ ALLOWED = {
     "learn/canaries.py": "which canaries an audit puts in, and their order",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
     "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
-    "audit/known_truth/choices.py": "the zoo's mechanisms of its own",
+    "audit/known_truth/vocabulary.py": "the zoo's mechanisms of its own",
 }
 
 
