@@ -85,7 +85,7 @@ def replay(
         raise InvalidInput("one input", "a function is compared on two neighbouring inputs", hint)
     title = name or getattr(what, "__name__", None) or type(what).__name__
     checked, limit = check(d1, d2, neighbors), _declarations(sensitivity)
-    return FunctionReplay(what, d1, d2, checked, claim, limit, title, tapes).report()
+    return FunctionReplay(what, d1, {"D'": d2}, checked, claim, limit, title, tapes).report()
 
 
 def _claim(epsilon: Number | None, delta: Number) -> Claim:
