@@ -189,6 +189,7 @@ ALLOWED = {
     "audit/replayed/query_replay.py": "which persons an audit tries",
     "audit/sampled/findings.py": "the order in which runs are paired",
     "learn/canaries.py": "which canaries an audit puts in, and their order",
+    "learn/secret_seeds.py": "seeds of generators of others",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
     "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
     "audit/known_truth/vocabulary.py": "the zoo's mechanisms of its own",
