@@ -42,8 +42,11 @@ class ZooEntry:
 
 def read_entry(name: str, fields: dict[str, Any]) -> ZooEntry:
     """The entry of a table in TOML, whose `mechanism` is a SQL query or a formula."""
-    made = {end: tuple(fields[end]) for end in ("pair", "domain") if end in fields}
-    text = fields["mechanism"]
-    if not text.startswith("SELECT "):
-        return ZooEntry(**{**fields, **made, "name": name, "mechanism": formula(text)})
-    return ZooEntry(**{**fields, "name": name, "pair": tuple(map(visits, made["pair"]))})
+    known: dict[str, Any] = {**fields, "name": name}
+    for ends in {"pair", "domain"} & known.keys():
+        known[ends] = tuple(known[ends])
+    if known["mechanism"].startswith("SELECT "):
+        known["pair"] = tuple(map(visits, known["pair"]))
+    else:
+        known["mechanism"] = formula(known["mechanism"])
+    return ZooEntry(**known)
