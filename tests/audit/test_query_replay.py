@@ -373,10 +373,10 @@ def random_reports(seed: int, queries: int) -> Iterator[Report]:
 
 def test_our_engine_on_random_worlds() -> None:
     """All hold, but for pairs that random chance made equal."""
-    reports = [report for seed in range(300, 308) for report in random_reports(seed, 2)]
+    reports = [report for seed in range(300, 305) for report in random_reports(seed, 2)]
     compared = [report for report in reports if report.grids]
     assert [report.summary for report in compared if not report.passed] == []
-    assert len(compared) > 10
+    assert len(compared) > 6
     equal = ("the two inputs are equal", "the same rows in another order")
     assert all(
         any(words in report.summary for words in equal) for report in reports if not report.grids
