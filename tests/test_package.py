@@ -121,8 +121,8 @@ ALLOWED = {
     },
     "client": {"client", "server", "answer", "ledger", "query", "accounting", "privacy", "errors"},
     "cli": {
-        "cli", "client", "server", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines",
-        "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
+        "cli", "client", "server", "audit", "learn", "local", "adaptive", "session", "workloads", "release", "ledger",
+        "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "server": {
         "server", "audit", "session", "workloads", "release", "bounds_release", "ledger", "engines", "plan", "query",
