@@ -285,7 +285,7 @@ def magnitude(expression: Expression, row: dict[str, Cell]) -> int:
 def test_row_wise(name: str) -> None:
     """What a row yields does not depend on the other rows, nor on their order."""
     rng = random.Random(name)
-    expressions = rng.sample(accepted(name), min(5, len(accepted(name))))
+    expressions = rng.sample(accepted(name), min(10, len(accepted(name))))
     sql = [bind(e).sql for e in expressions]
     raw = raw_rows(ROWS, seed=1)
     whole = table().run(sql)
