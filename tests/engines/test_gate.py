@@ -509,7 +509,7 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(InvalidDeclaration, match="not a plain file"):
             so.Session(declared(tmp_path / name), ledger=tmp_path / "l.ledger")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InvalidDeclaration, match="not a plain file"):
+    with pytest.raises(InvalidDeclaration, match="it is a folder"):
         so.Session(declared(tmp_path / "folder.csv"))
     assert not (tmp_path / "l.ledger").exists()
 

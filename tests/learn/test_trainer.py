@@ -411,7 +411,7 @@ def test_losses_that_remember_examples_are_refused() -> None:
 
 
 def test_a_state_that_cannot_be_told_is_refused_before_the_charge() -> None:
-    class WithMore(nn.Linear):  # type: ignore[misc]
+    class WithMore(nn.Linear):  # type: ignore[misc, name-defined]
         def get_extra_state(self) -> Any:
             return {"made": "today"}
 
@@ -521,6 +521,11 @@ class Jittered:
         return torch.full((6,), random.random() + float(np.random.normal())), torch.tensor(1)
 
 
+def _numpy_state() -> list[int]:
+    state: Any = np.random.get_state()
+    return [int(word) for word in state[1]]
+
+
 @pytest.mark.parametrize("kind", ["dropout", "dataset"])
 def test_a_known_seed_does_not_tell_what_random_layers_draw(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -540,9 +545,9 @@ def test_a_known_seed_does_not_tell_what_random_layers_draw(
         torch.manual_seed(0)
         np.random.seed(0)
         random.seed(0)
-        states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        states = torch.get_rng_state(), _numpy_state(), random.getstate()
         seen.append(sums_of(made, monkeypatch, set()))
-        after = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        after = torch.get_rng_state(), _numpy_state(), random.getstate()
         assert torch.equal(states[0], after[0])
         assert states[1:] == after[1:]
     assert not np.array_equal(seen[0][0], seen[1][0])

@@ -33,17 +33,17 @@ def main() -> None:
 
         def bayes(x: Any, y: Any, test_x: Any, test_y: Any, _: int, e: float = epsilon) -> float:
             model = models.GaussianNB(epsilon=e, bounds=(0, 1))
-            return model.fit(x, y).score(test_x, test_y)
+            return float(model.fit(x, y).score(test_x, test_y))
 
         def logistic(x: Any, y: Any, test_x: Any, test_y: Any, _: int, e: float = epsilon) -> float:
             model = models.LogisticRegression(epsilon=e, data_norm=LONGEST, max_iter=100)
-            return model.fit(x, y).score(test_x, test_y)
+            return float(model.fit(x, y).score(test_x, test_y))
 
         def linear(
             x: Any, y: Any, test_x: Any, test_y: Any, size: int, e: float = epsilon
         ) -> float:
             model = models.LinearRegression(epsilon=e, bounds_X=(0, 1), bounds_y=(0, size - 1))
-            return model.fit(x, y).score(test_x, test_y)
+            return float(model.fit(x, y).score(test_x, test_y))
 
         def pca(x: Any, _y: Any, test_x: Any, _t: Any, _: int, e: float = epsilon) -> float:
             model = models.PCA(COMPONENTS, epsilon=e, data_norm=LONGEST, bounds=(0, 1))

@@ -32,6 +32,7 @@ class Examples:
     @staticmethod
     def of(data: Any, persons: Any = None, max_examples: int | None = None) -> Examples:
         """What the caller gave: a pair (inputs, targets) of arrays or tensors, or a dataset with a length."""
+        source: Any
         if (
             isinstance(data, tuple | list)
             and len(data) == 2
@@ -158,7 +159,9 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
 def _names(persons: Any) -> Any:
     """A name for each example, None where it is masked."""
     if isinstance(persons, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(persons), None, persons.data.astype(object))
+        names = persons.data.astype(object)
+        names[np.ma.getmaskarray(persons)] = None
+        return names
     return np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-import random
-import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -42,6 +40,7 @@ from sordino.learn.rehearsal import (
 )
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import Turns, sampled
+from sordino.learn.secret_seeds import secret_seeds
 from sordino.learn.torch_extra import torch
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger
@@ -305,7 +304,7 @@ class Trainer:
         self._group.equalize(self.model.state_dict().values())
         every = self.plan.steps if path is None else between
         self.model.train()
-        with _secret_chance(), _bar(self.plan.steps, show=progress) as moved:
+        with secret_seeds(), _bar(self.plan.steps, show=progress) as moved:
             while self._mark.step < self.plan.steps:
                 self._stretch(path, min(self._mark.step + every, self.plan.steps), moved)
         statement = self._group.by_first(self._statement)
@@ -479,27 +478,6 @@ class Trainer:
             f"{four_digits(size)} clipping norms{over}. "
             f"Paid as entry {receipt.number} of the ledger ({self.ledger.place}) before data were read."
         )
-
-
-@contextlib.contextmanager
-def _secret_chance() -> Iterator[None]:
-    """Random layers and datasets draw from seeds that nobody knows; afterwards generators are as they were.
-
-    How much is drawn depends on samples. With a seed that others know, an example more or less would move all others
-    to other numbers that they know as well.
-    """
-    before = torch.get_rng_state(), torch.cuda.get_rng_state_all()
-    numbers, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        torch.manual_seed(secrets.randbits(63))
-        np.random.seed([secrets.randbits(32) for _ in range(8)])  # noqa: NPY002
-        random.seed(secrets.randbits(256))
-        yield
-    finally:
-        torch.set_rng_state(before[0])
-        torch.cuda.set_rng_state_all(before[1])
-        np.random.set_state(numbers)  # noqa: NPY002
-        random.setstate(plain)
 
 
 class _OutOfMemory(SordinoError):

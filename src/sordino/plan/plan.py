@@ -435,7 +435,7 @@ def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
     draws = (groups or 0) * sum(column.draws.draws for column in columns)
     if draws > _MOST_DRAWS:
         first = columns[0].draws
-        these = f"{draws:,} in {counted(groups, 'group')}"
+        these = f"{draws:,} in {counted(groups or 0, 'group')}"
         rule = (
             f"at most {_MOST_DRAWS:,} {first.noun} can be drawn for one answer; these are {these}"
         )

@@ -220,8 +220,8 @@ def union(parts: Sequence[Relation], fresh: Fresh, *, listed: bool) -> Relation:
     columns = [[field for field in part.fields if field.type is not None] for part in parts]
     for part, own in zip(others, columns[1:], strict=True):
         expect_same_persons(first.whose, part.whose, by_row=True)
-        people, theirs = _persons(first), _persons(part)
-        same = people == theirs if listed else sum(people) == sum(theirs)
+        ours, theirs = _persons(first), _persons(part)
+        same = ours == theirs if listed else sum(ours) == sum(theirs)
         if len(own) != len(columns[0]) or not same:
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
             raise InvalidInput(

@@ -14,6 +14,7 @@ from psycopg import conninfo
 from psycopg.adapt import AdaptersMap
 from psycopg.postgres import register_default_adapters, register_default_types
 from psycopg.types import TypesRegistry
+from psycopg.types.array import register_all_arrays
 
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Source
@@ -57,6 +58,7 @@ class _DriversOwn:
         register_default_types(types)
         self.adapters = AdaptersMap(types=types)
         register_default_adapters(self)
+        register_all_arrays(self)
 
 
 class Connection:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, unreadable
 from sordino.engines.spark import forms
 from sordino.engines.spark.dialect import name_of, quoted, text
-from sordino.engines.spark.sessions import not_active
+from sordino.engines.spark.sessions import active, not_active
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
@@ -332,8 +332,14 @@ def _table_of(session: Any, table: Table) -> Read:
 
 
 def _inputs(session: Any, path: str) -> tuple[str, ...]:
-    """The files that the catalog has a table made of now, in all its partitions."""
-    return tuple(sorted(_plain_path(unquote(file)) for file in session.table(path).inputFiles()))
+    """The files that the catalog has a table made of now, in all its partitions, whatever this session remembers.
+
+    Listed with this session's settings, as a question lists them: an application's may leave files out.
+    """
+    with active(session):
+        session.catalog.refreshTable(path)
+        files = session.table(path).inputFiles()
+    return tuple(sorted(_plain_path(unquote(file)) for file in files))
 
 
 def _plain_path(path: str) -> str:

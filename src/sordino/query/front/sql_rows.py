@@ -417,13 +417,16 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
             read = values[place] if place is not None else inner.expression(part)
             key = read if place is not None else meant_by_key(text, part, read, names, values)
             keys.setdefault(shape(key), key)
-    condition = None if having is None else inner.expression(having.this)
+    chosen = None
+    if having is not None:
+        condition = inner.expression(having.this)
+        chosen = _named_values(text, having, condition, names, values, keys)
     return Rows(
         source,
         tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
         None if where is None else scope.conditions.expression(where.this),
         None if keys is None else tuple(keys.values()),
-        None if condition is None else _named_values(text, having, condition, names, values, keys),
+        chosen,
         node.args.get("distinct") is not None,
         bool(stars),
     )
