@@ -56,7 +56,7 @@ def _number(salt: str, key: str, low: int, high: int) -> str:
 
 
 def make_data(folder: Path, scale: float) -> dict[str, int]:
-    """Write the tables as Parquet; the number of rows of each."""
+    """Write the tables as Parquet; the number of rows of each. A line's supplier is one of the four of its part."""
     customers, orders, parts, suppliers = (
         max(10, int(n * scale)) for n in (150_000, 1_500_000, 200_000, 10_000)
     )
@@ -72,7 +72,8 @@ def make_data(folder: Path, scale: float) -> dict[str, int]:
             {_number("price", "o", 900, 500000)} AS o_totalprice, hash(o, 'special') % 50 = 0 AS o_special
             FROM range({orders}) AS t(o)""",
         "lineitem": f"""SELECT o AS l_orderkey, n AS l_linenumber, (hash(o, n, 'part') % {parts})::BIGINT AS l_partkey,
-            (hash(o, n, 'supplier') % {suppliers})::BIGINT AS l_suppkey, {_number("quantity", "o, n", 1, 50)} AS l_quantity,
+            ((hash(o, n, 'part') % {parts} + hash(o, n, 'supplier') % 4 * {suppliers // 4 + 1}) % {suppliers})::BIGINT
+            AS l_suppkey, {_number("quantity", "o, n", 1, 50)} AS l_quantity,
             {_number("price", "o, n", 900, 100000)} AS l_extendedprice,
             {_number("discount", "o, n", 0, 10)} / 100.0 AS l_discount, {_number("tax", "o, n", 0, 8)} / 100.0 AS l_tax,
             {_pick(["A", "N", "R"], "flag", "o, n")} AS l_returnflag, {_pick(["F", "O"], "status", "o, n")} AS l_linestatus,
@@ -342,7 +343,7 @@ def bounded_by_hand(sql: str) -> str:
             keys.append(item.alias_or_name)
             inner.append(item.sql(dialect="duckdb"))
             continue
-        for sum_ in [one for one in item.find_all(exp.AggFunc)]:
+        for sum_ in list(item.find_all(exp.AggFunc)):
             name = f"a{len(inner)}"
             inner.append(f"{sum_.sql(dialect='duckdb')} AS {name}")
             sum_.replace(sqlglot.parse_one(f"SUM({name} * COALESCE(w, 1))", dialect="duckdb"))

@@ -50,24 +50,9 @@ from sordino.query.sources import (
 )
 
 __all__ = [
-    "OF_ALL",
-    "OF_BUDGET",
-    "OF_FILE",
-    "OF_LEDGER",
-    "OF_PARENT",
-    "OF_PROTECTED",
-    "UNFILLED",
-    "Place",
-    "key_text",
-    "load",
-    "name_fault",
-    "python_budget",
-    "python_ledger",
-    "python_table",
-    "python_tables",
-    "source_kind",
-    "table_name",
-]
+    "OF_ALL", "OF_BUDGET", "OF_FILE", "OF_LEDGER", "OF_PARENT", "OF_PROTECTED", "UNFILLED", "Place", "key_text", "load",
+    "name_fault", "python_budget", "python_ledger", "python_table", "python_tables", "source_kind", "table_name",
+]  # fmt: skip
 
 UNFILLED = "TODO"
 """What a stub holds in place of the unit; it is never a column."""

@@ -33,14 +33,10 @@ __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
 _LONGEST_HEADER = 2**20
 
 _HINTS: Mapping[Kind, str] = {
-    "int": "min = ?, max = ?",
-    "float": "min = ?, max = ?, step = ?",
-    "bool": "",
-    "category": "",
+    "int": "min = ?, max = ?", "float": "min = ?, max = ?, step = ?", "bool": "", "category": "",
     "text": 'type = "category", values = [?] if its values are public',
-    "date": "min = ?, max = ?",
-    "datetime": "min = ?, max = ?",
-}
+    "date": "min = ?, max = ?", "datetime": "min = ?, max = ?",
+}  # fmt: skip
 _CSV_HINT = 'type = "int", "float", "bool", "date", "datetime", or "category" with values = [?]'
 
 Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]

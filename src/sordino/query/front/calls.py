@@ -30,21 +30,15 @@ _MANY = 1_000_000
 _NULL = Literal(None)
 
 ARITY: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(
-        ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)
-    ),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)),
     **dict.fromkeys(("ilike", "||", "power"), (2, 2)),
-    **dict.fromkeys(
-        ("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)
-    ),
+    **dict.fromkeys(("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)),
     **dict.fromkeys(("ln", "log10", "exp", "sqrt", "dayname", "monthname"), (1, 1)),
     **dict.fromkeys(("and", "or", "in"), (2, _MANY)),
     **dict.fromkeys(("coalesce", "least", "greatest"), (1, _MANY)),
     **dict.fromkeys(("date_part", "date_trunc", "time_bucket", "cast"), (2, 2)),
-    **dict.fromkeys(("clamp", "date_diff"), (3, 3)),
-    "round": (1, 2),
-    "substr": (2, 3),
-}
+    **dict.fromkeys(("clamp", "date_diff"), (3, 3)), "round": (1, 2), "substr": (2, 3),
+}  # fmt: skip
 """The functions of the tree, operators included, with the least and the largest number of arguments."""
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")

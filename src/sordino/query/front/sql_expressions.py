@@ -41,13 +41,9 @@ from sordino.query.tree import Aggregate, Case, Column, Expression, Literal, Win
 __all__ = ["Reader"]
 
 _WINDOWS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.RowNumber: ("row_number", ()),
-    exp.Lag: ("lag", ("this", "offset")),
-    exp.Lead: ("lead", ("this", "offset")),
-    exp.FirstValue: ("first_value", ("this",)),
-    exp.Count: ("count", ("this",)),
-    exp.Sum: ("sum", ("this",)),
-}
+    exp.RowNumber: ("row_number", ()), exp.Lag: ("lag", ("this", "offset")), exp.Lead: ("lead", ("this", "offset")),
+    exp.FirstValue: ("first_value", ("this",)), exp.Count: ("count", ("this",)), exp.Sum: ("sum", ("this",)),
+}  # fmt: skip
 _WITHIN_PERSON: dict[type[exp.Expression], str] = {
     exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
 }  # fmt: skip
@@ -64,38 +60,19 @@ _MEMBERS = (
 _Read = TypeVar("_Read", Expression, Expression | Aggregate)
 
 _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.Add: ("+", ("this", "expression")),
-    exp.Sub: ("-", ("this", "expression")),
-    exp.Mul: ("*", ("this", "expression")),
-    exp.Div: ("/", ("this", "expression")),
-    exp.Mod: ("%", ("this", "expression")),
-    exp.EQ: ("=", ("this", "expression")),
-    exp.NEQ: ("<>", ("this", "expression")),
-    exp.LT: ("<", ("this", "expression")),
-    exp.LTE: ("<=", ("this", "expression")),
-    exp.GT: (">", ("this", "expression")),
-    exp.GTE: (">=", ("this", "expression")),
-    exp.Not: ("not", ("this",)),
-    exp.In: ("in", ("this", "expressions")),
-    exp.Coalesce: ("coalesce", ("this", "expressions")),
-    exp.Abs: ("abs", ("this",)),
-    exp.Round: ("round", ("this", "decimals")),
-    exp.Floor: ("floor", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Least: ("least", ("this", "expressions")),
-    exp.Greatest: ("greatest", ("this", "expressions")),
-    exp.Lower: ("lower", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Substring: ("substr", ("this", "start", "length")),
-    exp.Ln: ("ln", ("this",)),
-    exp.Exp: ("exp", ("this",)),
-    exp.Sqrt: ("sqrt", ("this",)),
-    exp.Pow: ("power", ("this", "expression")),
-    exp.Dayname: ("dayname", ("this",)),
-    exp.Monthname: ("monthname", ("this",)),
+    exp.Add: ("+", ("this", "expression")), exp.Sub: ("-", ("this", "expression")), exp.Mul: ("*", ("this", "expression")),
+    exp.Div: ("/", ("this", "expression")), exp.Mod: ("%", ("this", "expression")), exp.EQ: ("=", ("this", "expression")),
+    exp.NEQ: ("<>", ("this", "expression")), exp.LT: ("<", ("this", "expression")), exp.LTE: ("<=", ("this", "expression")),
+    exp.GT: (">", ("this", "expression")), exp.GTE: (">=", ("this", "expression")), exp.Not: ("not", ("this",)),
+    exp.In: ("in", ("this", "expressions")), exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Abs: ("abs", ("this",)), exp.Round: ("round", ("this", "decimals")), exp.Floor: ("floor", ("this",)),
+    exp.Ceil: ("ceil", ("this",)), exp.Least: ("least", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")), exp.Lower: ("lower", ("this",)), exp.Upper: ("upper", ("this",)),
+    exp.Length: ("length", ("this",)), exp.Substring: ("substr", ("this", "start", "length")), exp.Ln: ("ln", ("this",)),
+    exp.Exp: ("exp", ("this",)), exp.Sqrt: ("sqrt", ("this",)), exp.Pow: ("power", ("this", "expression")),
+    exp.Dayname: ("dayname", ("this",)), exp.Monthname: ("monthname", ("this",)),
     exp.DateBin: ("time_bucket", ("this", "expression")),
-}
+}  # fmt: skip
 _CHAINS: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||", exp.Pow: "power",
 }  # fmt: skip
@@ -110,12 +87,8 @@ _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.Minute: "minute",
 }  # fmt: skip
 _PART_WORDS = {
-    "dayofweek": "dow",
-    "weekday": "dow",
-    "dayofyear": "doy",
-    "weekofyear": "week",
-    "dayofmonth": "day",
-}
+    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day",
+}  # fmt: skip
 
 
 def _inside(node: exp.Expression) -> exp.Expression:

@@ -21,21 +21,9 @@ from sordino.query.aggregates.registry import named_in_sql
 from sordino.query.front.other_words import CALLS, Reason
 
 __all__ = [
-    "CASTS",
-    "COMBINED",
-    "DEEPEST_TEXT",
-    "LONGEST",
-    "MANY_JOINS",
-    "MOST_JOINS",
-    "MOST_TOKENS",
-    "ONE_SELECT",
-    "WINDOWS",
-    "Reason",
-    "Words",
-    "place",
-    "read_words",
-    "shortened",
-]
+    "CASTS", "COMBINED", "DEEPEST_TEXT", "LONGEST", "MANY_JOINS", "MOST_JOINS", "MOST_TOKENS", "ONE_SELECT", "WINDOWS",
+    "Reason", "Words", "place", "read_words", "shortened",
+]  # fmt: skip
 
 LONGEST = 16 * 1024
 MOST_TOKENS = 4000
@@ -102,17 +90,8 @@ COMBINED = "answers are not combined by SQL", "Ask two questions and combine the
 _PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
 _STATEMENTS = (
-    "CREATE",
-    "DROP",
-    "INSERT",
-    "ALTER",
-    "GRANT",
-    "REVOKE",
-    "INSTALL",
-    "RETURNING",
-    "ROLLBACK",
-    "SUMMARIZE",
-)
+    "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE",
+)  # fmt: skip
 _JOINS = (
     "tables are joined by JOIN or LEFT JOIN, or stand beside each other in FROM",
     "Write JOIN wards ON visits.ward = wards.name, or FROM visits, wards WHERE visits.ward = wards.name.",
@@ -120,61 +99,37 @@ _JOINS = (
 MANY_JOINS = f"at most {MOST_JOINS} tables may be joined", "Join the public tables beforehand."
 
 _REFUSED_WORDS: dict[str, Reason] = {
-    **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
-    "LATERAL": ONE_SELECT,
+    **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED), "LATERAL": ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
-    "QUALIFY": WINDOWS,
-    "INTO": _READING,
-    "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
-    **dict.fromkeys(_STATEMENTS, _READING),
-    "TABLESAMPLE": _SAMPLES,
-    **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
-    **dict.fromkeys(
-        ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK
-    ),
+    "QUALIFY": WINDOWS, "INTO": _READING, "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
+    **dict.fromkeys(_STATEMENTS, _READING), "TABLESAMPLE": _SAMPLES, **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
+    **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
     **dict.fromkeys(("GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
-}
+}  # fmt: skip
 _REFUSED_CALLS: dict[str, Reason] = {
-    **CALLS,
-    **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
+    **CALLS, **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GETDATE", "SYSDATE", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    **dict.fromkeys(
-        ("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES
-    ),
-}
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
+}  # fmt: skip
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
-    ("WITH", "RECURSIVE"): _RECURSIVE,
-    ("USING", "SAMPLE"): _SAMPLES,
-    **{
-        (side, join): _JOINS
-        for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF")
-        for join in ("JOIN", "OUTER")
-    },
-    ("GROUP BY", "ALL"): (
-        "the keys must be named",
-        "List them: GROUP BY ward, city.",
-        Code.QUERY_PART,
-    ),
+    ("WITH", "RECURSIVE"): _RECURSIVE, ("USING", "SAMPLE"): _SAMPLES,
+    **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
+    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
-}
+}  # fmt: skip
 _REFUSED_SYMBOLS: dict[str, Reason] = {
-    **dict.fromkeys(
-        ("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")
-    ),
+    **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     "^": ("^ is a power in some dialects, exclusive OR in others", "Write POWER(x, 2) or x ** 2."),
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
     "~": ("~ is not supported", "Write NOT for the opposite, name ILIKE 'a%' for a pattern."),
-    "`": (
-        "names stand in double quotes, texts in single quotes",
-        "Write \"ward\" for a column, 'A' for a text.",
-    ),
-}
+    "`": ("names stand in double quotes, texts in single quotes", "Write \"ward\" for a column, 'A' for a text."),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

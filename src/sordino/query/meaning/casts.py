@@ -75,11 +75,5 @@ def _whole(name: str, x: Typed) -> Typed:
 
 
 CAST_FUNCTIONS = (
-    Function(
-        "cast",
-        2,
-        2,
-        "a moment as its 'date', a number as the nearest 'integer', a condition as 0 or 1",
-        _cast,
-    ),
-)
+    Function("cast", 2, 2, "a moment as its 'date', a number as the nearest 'integer', a condition as 0 or 1", _cast),
+)  # fmt: skip

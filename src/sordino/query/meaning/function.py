@@ -19,16 +19,8 @@ from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
 __all__ = [
-    "Function",
-    "alike",
-    "hull",
-    "is_null_constant",
-    "literal_int",
-    "literal_text",
-    "number_of",
-    "refuse",
-    "words",
-]
+    "Function", "alike", "hull", "is_null_constant", "literal_int", "literal_text", "number_of", "refuse", "words",
+]  # fmt: skip
 
 ENGINE_TYPES: dict[type[Type], str] = {
     Truth: "boolean",
