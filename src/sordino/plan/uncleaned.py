@@ -106,6 +106,8 @@ def _one_of(
 def _compared(condition: exp.Expr, columns: Mapping[str, Column], holds: bool) -> exp.Expr | None:
     """A comparison of a cell with a constant between the bounds to which the cell is moved."""
     operator, left, right = type(condition), condition.this, condition.expression
+    if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+        return _of_two(operator if holds else _OPPOSITE[operator], left, right, columns)
     if not isinstance(left, exp.Column):
         operator, left, right = _MIRRORED[operator], right, left
     if not holds:
@@ -131,6 +133,43 @@ def _compared(condition: exp.Expr, columns: Mapping[str, Column], holds: bool) -
         number = exp.Not(this=exp.IsNan(this=_cell(declared, left)))
         return nodes.binary(exp.And, asked, number)
     return asked
+
+
+def _of_two(
+    operator: type[exp.Expr], left: exp.Column, right: exp.Column, columns: Mapping[str, Column]
+) -> exp.Expr | None:
+    """A comparison of two cells that are moved into the same bounds: what lies beyond one of them is equal then."""
+    if operator in (exp.GT, exp.GTE):
+        operator, left, right = _MIRRORED[operator], right, left
+    ours, theirs = columns.get(left.name), columns.get(right.name)
+    if operator not in (exp.LT, exp.LTE) or ours is None or theirs is None:
+        return None
+    bounds, others = _bounds(ours), _bounds(theirs)
+    if bounds is None or bounds != others or type(ours.type) is not type(theirs.type):
+        return None
+    lower, upper = bounds
+    a, b = _cell(ours, left), _cell(theirs, right)
+    if operator is exp.LT:
+        parts = [exp.LT(this=a, expression=b), exp.LT(this=a.copy(), expression=upper),
+                 exp.GT(this=b.copy(), expression=lower)]  # fmt: skip
+        return exp.Paren(this=exp.and_(*parts, copy=False))
+    known = [exp.Not(this=exp.Is(this=one.copy(), expression=exp.null())) for one in (a, b)]
+    parts = [exp.LTE(this=a, expression=b), exp.LTE(this=a.copy(), expression=lower),
+             exp.GTE(this=b.copy(), expression=upper)]  # fmt: skip
+    either = exp.Paren(this=exp.or_(*parts, copy=False))
+    return exp.Paren(this=exp.and_(*known, either, copy=False))
+
+
+def _bounds(declared: Column) -> tuple[exp.Expr, exp.Expr] | None:
+    """The bounds to which cells are moved, in SQL; None where more is done, or where NaN would be compared."""
+    match declared.type:
+        case Day(lower=first, upper=last) | Moment(lower=first, upper=last):
+            return nodes.constant(first).sql, nodes.constant(last).sql
+        case Number(values=None) as number if number.integral and declared.kind == "int":
+            least, most = intervals.ends(number)
+            return nodes.whole(math.ceil(least)), nodes.whole(math.floor(most))
+        case _:
+            return None
 
 
 def _readings(
