@@ -74,11 +74,8 @@ def check_having(expression: Expression, names: Collection[str]) -> None:
                     else f"{least} or {most}"
                 )
                 hint = "Write it as in SQL."
-                raise InvalidInput(
-                    f"{function} of {len(arguments)} in HAVING",
-                    f"it takes {wanted} arguments",
-                    hint,
-                )
+                what = f"{function} of {len(arguments)} in HAVING"
+                raise InvalidInput(what, f"it takes {wanted} arguments", hint)
             if function == "round" and len(arguments) == 2:
                 _check_digits(arguments[1])
             for argument in arguments:

@@ -279,11 +279,8 @@ def _csv_fields(file: Path) -> Fields:
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None
     if not names or len(header) == _LONGEST_HEADER:
-        raise InvalidDeclaration(
-            show(file.name),
-            "its first line is empty, or longer than 1 MiB",
-            "It must name the columns.",
-        )
+        rule = "its first line is empty, or longer than 1 MiB"
+        raise InvalidDeclaration(show(file.name), rule, "It must name the columns.")
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         rule = "the columns of a CSV file are separated by commas"
         raise InvalidDeclaration(show(file.name), rule, "Convert it, to Parquet if you can.")

@@ -269,11 +269,8 @@ def read_from(
     """The scope of a SELECT, and its source."""
     clause = select.args.get("from_")
     if clause is None:
-        raise UnsupportedSQL(
-            shortened(text),
-            "a question must name a table",
-            "Write SELECT COUNT(*) FROM visits, for example.",
-        )
+        hint = "Write SELECT COUNT(*) FROM visits, for example."
+        raise UnsupportedSQL(shortened(text), "a question must name a table", hint)
     arguments(text, clause, "this")
     qualifier, source = _table(text, clause.this, common)
     scope: Scope = Scope(text, ((qualifier, source.name),), common, outer)
