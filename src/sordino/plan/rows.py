@@ -151,7 +151,7 @@ def _filtered(
 ) -> exp.Select:
     """The rows that satisfy all conditions: first those on cells as they are, then the others, on clean ones."""
     rows, (early, others) = relation.rows, _by_cleaning(relation)
-    needed = asked | mentioned(others)
+    needed = (asked | mentioned(others)) - {PERSON}
     if isinstance(rows, Scan) and early:
         cleaned = _cleanable(rows)
         late = _late(rows, needed - set(raw), alone=False)
