@@ -197,8 +197,9 @@ def _marks(term: Term, place: int) -> exp.Expr:
 
 def _marked(marks: exp.Expr, bit: int) -> exp.Expr:
     """What a person weighs at an end: nothing where its bit is not set."""
-    both = exp.Paren(this=exp.BitwiseAnd(this=marks, expression=_long(whole(bit))))
-    there = exp.NEQ(this=both, expression=whole(0))
+    above = exp.Paren(this=exp.IntDiv(this=marks, expression=whole(bit)))
+    last = exp.Mod(this=above, expression=whole(2))
+    there = exp.EQ(this=exp.Paren(this=last), expression=whole(1))
     return exp.Case(ifs=[exp.If(this=there, true=whole(WEIGHT // _PART))], default=whole(0))
 
 

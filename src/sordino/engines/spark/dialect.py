@@ -114,7 +114,6 @@ class _Writer(Generator):
         exp.LogicalAnd: _called("BOOL_AND"),
         exp.LogicalOr: _called("BOOL_OR"),
         exp.BitwiseOrAgg: _called("BIT_OR"),
-        exp.BitwiseAnd: _between("&"),
         exp.MD5: _called("MD5"),
         exp.Div: _between("/"),
         exp.Mod: _between("%"),
