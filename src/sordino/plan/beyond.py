@@ -150,7 +150,8 @@ def _long(number: exp.Expr) -> exp.Expr:
 def _beyond(term: Term, i: int, most: int) -> exp.Expr:
     """What a person has beyond what counts, up to a bound."""
     own, counts = column(f"o{i}"), column(f"c{i}")
-    nothing, left = exp.EQ(this=own, expression=counts), counts.copy()
+    nothing: exp.Expr = exp.EQ(this=own, expression=counts)
+    left: exp.Expr = counts.copy()
     if term.partial.bounding == "choose":
         left = exp.func("LEAST", left, whole(term.quota.total))
         nothing = exp.EQ(this=own, expression=left.copy())
@@ -160,7 +161,7 @@ def _beyond(term: Term, i: int, most: int) -> exp.Expr:
         left = exp.Paren(this=WideDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
         full = exp.EQ(this=weight.copy(), expression=whole(WEIGHT))
         nothing = exp.And(this=nothing, expression=full)
-    beyond = exp.func("LEAST", exp.Sub(this=own.copy(), expression=left), whole(most))
+    beyond: exp.Expr = exp.func("LEAST", exp.Sub(this=own.copy(), expression=left), whole(most))
     if most * WEIGHT < LARGEST:
         beyond = _long(beyond)
     # most persons have nothing beyond: for them no wide numbers are divided

@@ -285,8 +285,8 @@ def _lookup(
     else:
         rows = select_rows(lookup.rows, wanted - theirs, lists, owned=owned, raw=raw)
         bounded = not lookup.rows.whose.by_row or lookup.rows.whose.public
-    found = _public(lookup.public, theirs, lists, bounded)
-    found = found.subquery(identifier("p"), copy=False)
+    public = _public(lookup.public, theirs, lists, bounded)
+    found = public.subquery(identifier("p"), copy=False)
     inner = select([exp.Star()], rows, "q")
     return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
 

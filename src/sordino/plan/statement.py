@@ -180,9 +180,13 @@ def group_sums(
 
 def _of_one(item: exp.Expr) -> exp.Expr:
     """What aggregates of one row are: their argument."""
-    return item.transform(
-        lambda node: node.this if isinstance(node, exp.Sum | exp.BitwiseOrAgg) else node, copy=False
-    )
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        argument: exp.Expr = node.this
+        return argument if isinstance(node, exp.Sum | exp.BitwiseOrAgg) else node
+
+    found: exp.Expr = item.transform(plain, copy=False)
+    return found
 
 
 def _weights(terms: Sequence[Term], norm: Norm) -> list[exp.Expr]:

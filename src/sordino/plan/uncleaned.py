@@ -53,7 +53,7 @@ def asked_of_cells(
             if halves[0] is None or halves[1] is None:
                 return None
             together = isinstance(condition, exp.And) == holds
-            return nodes.binary(exp.And if together else exp.Or, halves[0], halves[1])
+            return _joined(exp.And if together else exp.Or, halves[0], halves[1])
         case exp.In(this=ItemOf() as item) if condition.expressions:
             return _listed(item, condition.expressions, holds)
         case exp.EQ(this=ItemOf() as item) | exp.NEQ(this=ItemOf() as item):
@@ -127,12 +127,17 @@ def _compared(condition: exp.Expr, columns: Mapping[str, Column], holds: bool) -
     )
     if not (below and above):
         return None
-    asked = nodes.binary(operator, _cell(declared, left), right.copy())
+    asked = _joined(operator, _cell(declared, left), right.copy())
     if _reads_doubles(declared) and operator in (exp.GT, exp.GTE, exp.NEQ):
         # NaN is above everything, and NULL once it is clean
         number = exp.Not(this=exp.IsNan(this=_cell(declared, left)))
-        return nodes.binary(exp.And, asked, number)
+        return _joined(exp.And, asked, number)
     return asked
+
+
+def _joined(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Two sides in brackets."""
+    return exp.Paren(this=operator(this=left, expression=right))
 
 
 def _of_two(
