@@ -27,6 +27,7 @@ from sordino.query import tree
 from sordino.query.columns import measured
 from sordino.query.dataset import Column, Contents, Dataset, Table
 from sordino.query.meaning import nodes, reading
+from sordino.query.same_name import folded
 from sordino.query.tree import Query, Source
 from sordino.query.types import (
     FIRST_DAY,
@@ -64,9 +65,9 @@ def read_public_tables(dataset: Dataset, query: Query) -> Dataset:
 
 def public_tables(dataset: Dataset, query: Query) -> list[Table]:
     """The public tables among those that a question reads."""
-    names = {name.casefold() for name in _named(query.source)}
+    names = {folded(name) for name in _named(query.source)}
     return [
-        table for name, table in dataset.tables.items() if table.public and name.casefold() in names
+        table for name, table in dataset.tables.items() if table.public and folded(name) in names
     ]
 
 

@@ -50,7 +50,7 @@ class Examples:
             and hasattr(data, "__getitem__")
             and not isinstance(data, str | bytes | dict)
         ):
-            source, count = list(data) if isinstance(data, tuple) else data, len(data)
+            source, count = list(data) if isinstance(data, tuple) else data, _length(data)
         else:
             rule = "each example must have a known place, so that coins can be thrown for it"
             hint = "Pass (inputs, targets) as arrays or tensors, or a dataset with __len__ and __getitem__."
@@ -110,6 +110,15 @@ class Examples:
         if [part.shape for part in pair] != [form.shape for form in self.forms]:
             raise ValueError("an example of another shape")
         return pair[0], pair[1]
+
+
+def _length(data: Any) -> int:
+    try:
+        return len(data)
+    except Exception as error:  # its own text may quote an example
+        rule = f"len() of it fails ({type(error).__name__})"
+        hint = "Let the dataset's __len__ return how many examples there are."
+        raise InvalidInput(f"data of type {type(data).__name__}", rule, hint) from None
 
 
 def _members(count: int, persons: Any, most: int | None) -> Places:
@@ -182,6 +191,9 @@ def _tensor(part: Any) -> Any:
         rule = f"inputs and targets are numbers, and this cannot be read as such ({type(error).__name__})"
         hint = "Pass arrays or tensors of numbers; of a data frame, frame.to_numpy('float32')."
         raise InvalidInput(f"data of type {type(part).__name__}", rule, hint) from None
+    if found.layout is not torch.strided or found.is_quantized or found.is_meta:
+        rule = "single examples are taken from dense numbers"
+        raise InvalidInput(f"a tensor of layout {found.layout}", rule, "Pass tensor.to_dense().")
     if found.dim() < 1:
         raise InvalidInput(
             "a single number", "the first axis counts examples", "Pass one line for each example."

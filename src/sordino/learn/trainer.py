@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -154,9 +154,7 @@ class Trainer:
         self._rehearse()
         settings = self._settings(clip)
         self._group.expect_same({"plan": settings, "number of examples": self._examples.units})
-        if run is not None and "/" in run:
-            rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
-            raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
+        _expect_name(run)
         self.run = self._group.by_first(lambda: run or f"training-{uuid.uuid4().hex}")
         self._payments: Payments | None = None
 
@@ -171,6 +169,10 @@ class Trainer:
         self._group.by_first(open_ledger)
         self._mark = Mark(self.run)
         self._receipt: Receipt | None = None
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        rule = "its sums are of the parameters of its own model, so it cannot be copied"
+        raise InvalidInput("a Trainer", rule, "Make a new one for the copy of the model.")
 
     @property
     def ledger(self) -> Ledger:
@@ -225,7 +227,7 @@ class Trainer:
         self.model.train()
         count = self._sums.units * self._sums.per_unit
         form_x, form_y = self._examples.forms
-        numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
+        numbers = self._numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
         (x, y), (other_x, other_y) = (
             [
                 made_up(form, count, numbers, other=other).to(self._device())
@@ -283,6 +285,21 @@ class Trainer:
             )
             expect_whole_gradients(self._sums, self._losses(x, y, every))
 
+    def _expect_as_rehearsed(self) -> None:
+        """Refuse a model that was changed since: units on which it calls other layers add nothing, and none could be
+        told of, so that it would be trained on noise alone.
+        """
+        count = self._sums.units * self._sums.per_unit
+        self.model.train()
+        with secret_seeds(), _told("the model as it is now"):
+            x, y = (
+                made_up(form, count, self._numbers).to(self._device())
+                for form in self._examples.forms
+            )
+            every = torch.ones(count, dtype=torch.bool, device=x.device)
+            self._sums.add(self._losses(x, y, every))
+        self._sums.clear()
+
     def train(
         self,
         checkpoint: str | Path | None = None,
@@ -297,6 +314,7 @@ class Trainer:
         """
         path = None if checkpoint is None else writable_place(checkpoint)
         between = _whole("save_every", save_every)
+        self._expect_as_rehearsed()
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
         if self._turns is None and self.plan.bands > 1 and self._group.first:
@@ -503,6 +521,15 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(
             what, rule, "Check that model, loss, inputs and targets fit together."
         ) from None
+
+
+def _expect_name(run: object) -> None:
+    """A name that entries of the ledger can begin with."""
+    if run is not None and not isinstance(run, str):
+        raise InvalidInput(f"run={show(run)}", "its name is a text", "Pass run='march-model'.")
+    if run is not None and "/" in run:
+        rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
+        raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
 
 
 def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> int:

@@ -25,7 +25,7 @@ from sordino.privacy.wording import a_or_an, counted
 from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
-__all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "excess", "remarks"]
+__all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "each", "excess", "remarks"]
 
 NODES = (0, 1, 4, 16)
 """How much a person has beyond the bound, in multiples of the bound: each person is divided between two of these."""
@@ -261,8 +261,16 @@ class Excess:
     most: int
 
 
+def each(confidence: Fraction) -> Fraction:
+    """The confidence of one of the intervals of which noise chooses the one that is told (beyond.md, Theorem 2)."""
+    return 1 - (1 - confidence) / len(NODES)
+
+
 def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) -> Excess | None:
-    """What the noisy weights of the nodes say; None if they do not tell that anybody has more than counts."""
+    """What the noisy weights of the nodes say; None if they do not tell that anybody has more than counts.
+
+    With the confidence what is said of persons holds, and so does what is said of bounds.
+    """
     sure = float(noise.half_width([[1.0]], _SURE)[0])
     filled = [j for j, weight in enumerate(noisy) if weight > sure]
     if not filled:
@@ -272,14 +280,15 @@ def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) 
     def total(values: Sequence[int]) -> tuple[float, float]:
         value = sum(v * n for v, n in zip(values, noisy, strict=False)) / unit
         return value, float(
-            noise.half_width([[v / unit for v in values if v] or [0.0]], confidence)[0]
+            noise.half_width([[v / unit for v in values if v] or [0.0]], each(confidence))[0]
         )
 
     return Excess(total([1] * (last + 1)), total(NODES[: last + 1]), NODES[last])
 
 
 Total: TypeAlias = tuple[float, float]
-"""The noisy total of a term over all groups, in rows or in the column's own unit, and how far it may be off."""
+"""The noisy total of a term over all groups, in rows or in the column's own unit, and how far it may be off with the
+confidence of `each`."""
 
 
 def remarks(
@@ -335,7 +344,7 @@ def _given_away(
 ) -> str:
     """What the nodes of one term say."""
     if found is None or found.bounds[0] <= 0 or found.persons[0] <= found.persons[1]:
-        reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
+        reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], each(confidence))[0])
         most = max(sum(noisy) / WEIGHT, 0) + reach
         persons = counted(math.ceil(most), "person has", "persons have")
         return (

@@ -27,6 +27,7 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, typed
 from sordino.query.meaning.function import alike, hull, selection
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Type
 
@@ -274,7 +275,7 @@ def _persons(relation: Relation) -> list[bool]:
     found: dict[tuple[str, str], bool] = {}
     for field in relation.fields:
         if field.alias == PERSON or field.type is not None:
-            column_ = field.table, field.name.casefold()
+            column_ = field.table, folded(field.name)
             found[column_] = found.get(column_, False) or field.alias == PERSON
     return list(found.values())
 

@@ -39,6 +39,7 @@ from sordino.query.entries import (
     yes_or_no,
 )
 from sordino.query.foreign_keys import related, via
+from sordino.query.same_name import folded
 from sordino.query.sources import (
     OF_SOURCES,
     database_kind,
@@ -135,15 +136,15 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
         raise place.wrong(unit, fault, hint)
     if unit == UNFILLED:
         raise place.wrong(unit, f"it is still to be filled in: {rule}", hint)
-    same = {name.casefold(): name for name in columns}
-    if unit.casefold() == "row":
+    same = {folded(name): name for name in columns}
+    if folded(unit) == "row":
         if unit != "row" or "row" in same:
             clash = 'unit = "row" means that each row is another person, and no column may have this name'
             raise place.wrong(
                 unit, clash, 'Write unit = "row" in small letters, or rename the column.'
             )
         return None
-    return same.get(unit.casefold(), str(unit))
+    return same.get(folded(unit), str(unit))
 
 
 def _persons(place: Place, value: Any, person: str | None) -> str:
@@ -155,7 +156,7 @@ def _persons(place: Place, value: Any, person: str | None) -> str:
         raise place.wrong(
             value, rule, "Leave out persons, or name the column of the person as unit."
         )
-    return str(value).casefold()
+    return folded(str(value))
 
 
 def _neighbors(place: Place, value: Any) -> Neighbors:
@@ -176,15 +177,15 @@ def _key(place: Place, value: Any, columns: Mapping[str, Column]) -> tuple[str, 
         return ()
     if not isinstance(value, list | tuple) or not value:
         raise place.wrong(value, "a key is a list of columns", 'Write key = ["code"] or the like.')
-    same = {name.casefold(): name for name in columns}
+    same = {folded(name): name for name in columns}
     key: list[str] = []
     for i, name in enumerate(value):
-        if not isinstance(name, str) or name.casefold() not in same:
+        if not isinstance(name, str) or folded(name) not in same:
             hint = closest(name if isinstance(name, str) else "", columns)
             raise place.item(i).wrong(name, "a key is made of declared columns", hint)
-        if same[name.casefold()] in key:
+        if same[folded(name)] in key:
             raise place.item(i).wrong(name, "the key lists it twice", "List each column once.")
-        key.append(same[name.casefold()])
+        key.append(same[folded(name)])
     return tuple(key)
 
 

@@ -29,6 +29,7 @@ from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import domain
 from sordino.query.meaning.expressions import key_index, typed
 from sordino.query.meaning.finite import size_of
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Text
 from sordino.workloads.contrasts import Contrasts, Kind, flat
@@ -125,7 +126,7 @@ def named_columns(
             raise InvalidInput(
                 f"columns={show(list(found))}", "a column is named twice", "Name each column once."
             )
-    if len({name.casefold() for name in found}) < len(found):
+    if len({folded(name) for name in found}) < len(found):
         rule = "names that differ only by upper and lower case are one"
         raise InvalidInput(
             f"columns={show(list(found))}", rule, "Give each column a name of its own."

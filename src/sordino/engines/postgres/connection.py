@@ -40,6 +40,10 @@ _SETTINGS = {
     "jit": "off",  # which takes longer than most questions
 }  # fmt: skip
 """In every transaction, since behind a pool each may be in another session."""
+_LIMIT = """
+SELECT set_config('statement_timeout', LEAST(NULLIF(EXTRACT(EPOCH FROM
+    CAST(current_setting('statement_timeout') AS INTERVAL)) * 1000, 0), $1)::bigint::text || 'ms', true)
+"""
 _REASONS = {
     "28": "the server does not let this user in",
     "3D": "there is no such database",
@@ -82,8 +86,8 @@ class Connection:
         self._driver.execute("; ".join(lines))
 
     def limit(self, seconds: float) -> None:
-        """How long a statement may take from now on, until the transaction ends."""
-        self._driver.execute(f"SET LOCAL statement_timeout = '{max(round(seconds * 1000), 1)}ms'")
+        """How long a statement may take from now on, until the transaction ends: no limit of the role's is raised."""
+        self.ask(_LIMIT, max(round(seconds * 1000), 1))
 
     def lock(self, relations: Iterable[str]) -> None:
         """Keep tables from being dropped or altered until the transaction ends."""

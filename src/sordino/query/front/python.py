@@ -25,6 +25,7 @@ from sordino.query.front.terms import (
     term_tree,
 )
 from sordino.query.offer import Offer, takes_offer
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -146,7 +147,7 @@ class Question:
             )
         else:
             right = Table(calls.check_name(table), None if name is None else calls.check_name(name))
-        if right.name.casefold() in {known.casefold() for known in self._names}:
+        if folded(right.name) in {folded(known) for known in self._names}:
             rule = "it is part of the question already"
             hint = "Join every table once, or give it another name: join(..., name='b')."
             raise InvalidInput(right.name, rule, hint)
@@ -212,7 +213,7 @@ class Question:
         groups = [term_tree(key) for key in keys]
         given = [who.name, *[None] * len(groups), *map(calls.check_name, items)]
         values = [who, *groups, *(_own(name, item) for name, item in items.items())]
-        if len({name.casefold() for name in (who.name, *items)}) <= len(items):
+        if len({folded(name) for name in (who.name, *items)}) <= len(items):
             rule = "the person and every item have a name of their own"
             raise InvalidInput(", ".join(items), rule, "Give every output its own name.")
         names = distinct_names(given, values)
@@ -365,11 +366,11 @@ class Question:
         check_size([*(key for _, key in self.keys), *(measure for _, measure in self.measures)])
         taken: set[str] = set()
         for name in (name for name, _ in (*self.keys, *self.measures) if name is not None):
-            if calls.check_name(name).casefold() in taken:
+            if folded(calls.check_name(name)) in taken:
                 raise InvalidInput(
                     name, "the name is given twice", "Give every output its own name."
                 )
-            taken.add(name.casefold())
+            taken.add(folded(name))
 
     def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
         values: list[Expression | Aggregate] = [keys[shape(key)] for _, key in self.keys]

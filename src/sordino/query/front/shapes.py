@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -182,7 +183,7 @@ def shape(node: Expression) -> Shape:
     """A value that is equal for expressions that ask the same, however their columns are spelled."""
     match node:
         case Column(name, table):
-            return Shape(("column", name.casefold(), None if table is None else table.casefold()))
+            return Shape(("column", folded(name), None if table is None else folded(table)))
         case Literal(value):
             return Shape(("literal", type(value).__name__, value))
         case Call(function, arguments):

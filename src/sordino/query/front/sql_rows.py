@@ -22,6 +22,7 @@ from sordino.query.front.shapes import children, expect_few_tables, rebuilt, sha
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import HINTS, arguments, refusal
 from sordino.query.front.sql_tokens import MANY_JOINS, MOST_JOINS, shortened
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Column,
     Expression,
@@ -256,9 +257,7 @@ def with_tables(text: str, select: exp.Expression, outside: Named) -> Named:
             raise refusal(
                 text, table, (f"the table {shortened(name)} occurs twice", "Give it another name.")
             )
-        common = {
-            known: rows for known, rows in common.items() if known.casefold() != name.casefold()
-        }
+        common = {known: rows for known, rows in common.items() if folded(known) != folded(name)}
         common[name] = _few(text, table, _rows(text, table.this, dict(common), None))
     return common
 
@@ -521,13 +520,13 @@ def items(
         if type(item) is exp.Alias:
             arguments(text, item, "this", "alias")
             name, node = _checked(text, item, str(item.args["alias"].this)), item.this
-            if name.casefold() in taken:
+            if folded(name) in taken:
                 raise refusal(
                     text,
                     item,
                     (f"the name {name} is given twice", "Give every output its own name."),
                 )
-            taken.add(name.casefold())
+            taken.add(folded(name))
         given.append(name)
         values.append(reader.item(node))
     return distinct_names(given, values), tuple(values)
