@@ -139,11 +139,8 @@ def _joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Rela
     """The relation of a join of two others."""
     left, right = ours.relation, theirs.relation
     if right.fields and any(field.table == join.right.name for field in left.fields):
-        raise InvalidInput(
-            f"table {join.right.name!r}",
-            "this name is in FROM already",
-            "Give it another name with AS.",
-        )
+        what = f"table {join.right.name!r}"
+        raise InvalidInput(what, "this name is in FROM already", "Give it another name with AS.")
     pairs = [_sides(ours, theirs, pair) for pair in join.on]
     if right.whose.public or (left.whose.public and join.kind == "inner"):
         return _lookup(join, ours, theirs, pairs)
@@ -348,11 +345,8 @@ def expect_same_persons(ours: Whose, theirs: Whose, *, by_row: bool = False) -> 
         )
     if ours.persons != theirs.persons:
         rule = f"the persons of one are {ours.persons}, of the other {theirs.persons}: a row could belong to two"
-        raise InvalidInput(
-            what,
-            rule,
-            'Declare persons = "..." alike in both tables if they speak of the same persons.',
-        )
+        hint = 'Declare persons = "..." alike in both tables if they speak of the same persons.'
+        raise InvalidInput(what, rule, hint)
     if ours.neighbors is not theirs.neighbors:
         rule = 'one table is declared with neighbors = "add_remove", the other with "replace"'
         raise InvalidInput(what, rule, "Declare the same for both.")

@@ -112,11 +112,8 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         raise InvalidInput("an aggregate in a subquery", rule, hint)
     if rows.every:
         rule = "a subquery with GROUP BY selects its keys, and aggregates of a person's rows"
-        raise InvalidInput(
-            "SELECT * with GROUP BY",
-            rule,
-            "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.",
-        )
+        hint = "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top."
+        raise InvalidInput("SELECT * with GROUP BY", rule, hint)
     fields: list[Field] = [field for field in relation.fields if field.alias == PERSON]
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}

@@ -145,7 +145,8 @@ class Contents:
 
     `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them, and
     `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared;
-    `unique` that no two of its rows share a key, and that no row can change any more.
+    `unique` that no two of its rows shared a key, and that its source is refused once it changed; `held` that no row
+    can change any more, not even while a question is asked.
     """
 
     columns: tuple[str, ...]
@@ -154,6 +155,7 @@ class Contents:
     empty: frozenset[str] = frozenset()
     failed: bool = False
     unique: bool = False
+    held: bool = False
 
     def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
         """The values that these columns have together, each combination once, none with a NULL."""

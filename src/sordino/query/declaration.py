@@ -51,24 +51,9 @@ from sordino.query.sources import (
 )
 
 __all__ = [
-    "OF_ALL",
-    "OF_BUDGET",
-    "OF_FILE",
-    "OF_LEDGER",
-    "OF_PARENT",
-    "OF_PROTECTED",
-    "UNFILLED",
-    "Place",
-    "key_text",
-    "load",
-    "name_fault",
-    "python_budget",
-    "python_ledger",
-    "python_table",
-    "python_tables",
-    "source_kind",
-    "table_name",
-]
+    "OF_ALL", "OF_BUDGET", "OF_FILE", "OF_LEDGER", "OF_PARENT", "OF_PROTECTED", "UNFILLED", "Place", "key_text", "load",
+    "name_fault", "python_budget", "python_ledger", "python_table", "python_tables", "source_kind", "table_name",
+]  # fmt: skip
 
 UNFILLED = "TODO"
 """What a stub holds in place of the unit; it is never a column."""
@@ -224,11 +209,8 @@ def _as_name(name: str) -> str:
 def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
     tables = section(place, value)
     if not tables:
-        raise InvalidDeclaration(
-            str(place),
-            "a dataset has at least one table",
-            "Add a section [tables.visits] or the like.",
-        )
+        rule = "a dataset has at least one table"
+        raise InvalidDeclaration(str(place), rule, "Add a section [tables.visits] or the like.")
     check_names(place, tables, "table")
     read = {
         n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder)
@@ -294,11 +276,8 @@ def _ledger(place: Place, value: Any, folder: Path) -> str | None:
 def load(path: str | os.PathLike[str]) -> Dataset:
     """The dataset that a TOML file declares."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise InvalidDeclaration(
-            shown(path),
-            "a declaration is the path of a TOML file",
-            'Pass "visits.toml" or the like.',
-        )
+        rule = "a declaration is the path of a TOML file"
+        raise InvalidDeclaration(shown(path), rule, 'Pass "visits.toml" or the like.')
     file = Path(path)
     place, folder = Place(file.name), absolute(file).parent
     entries = section(place, _parsed(file), OF_FILE)
@@ -355,11 +334,8 @@ def _parsed(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
-        raise InvalidDeclaration(
-            file.name,
-            "its lists are nested too deeply",
-            "`sordino docs declaration` shows the form.",
-        ) from None
+        hint = "`sordino docs declaration` shows the form."
+        raise InvalidDeclaration(file.name, "its lists are nested too deeply", hint) from None
     except ValueError as error:
         what, line = re.fullmatch(r"(.*?)(?: \(at (.*)\))?", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
         where = f"{file.name}, {line}" if line else file.name

@@ -84,11 +84,8 @@ def _found(place: Place, table: Table, tables: Mapping[str, Table]) -> Via | Non
     spelled = {folded(name): name for name in tables}
     name = spelled.get(folded(table.via.parent))
     if name is None:
-        raise InvalidDeclaration(
-            f"{place} with {table.via}",
-            "no such table is declared",
-            closest(table.via.parent, tables),
-        )
+        what, rule = f"{place} with {table.via}", "no such table is declared"
+        raise InvalidDeclaration(what, rule, closest(table.via.parent, tables))
     parent = tables[name]
     if not parent.has_persons:
         one = table.via.of_parent[0]

@@ -34,14 +34,10 @@ __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
 _LONGEST_HEADER = 2**20
 
 _HINTS: Mapping[Kind, str] = {
-    "int": "min = ?, max = ?",
-    "float": "min = ?, max = ?, step = ?",
-    "bool": "",
-    "category": "",
+    "int": "min = ?, max = ?", "float": "min = ?, max = ?, step = ?", "bool": "", "category": "",
     "text": 'type = "category", values = [?] if its values are public',
-    "date": "min = ?, max = ?",
-    "datetime": "min = ?, max = ?",
-}
+    "date": "min = ?, max = ?", "datetime": "min = ?, max = ?",
+}  # fmt: skip
 _CSV_HINT = 'type = "int", "float", "bool", "date", "datetime", or "category" with values = [?]'
 
 Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]
@@ -281,11 +277,8 @@ def _csv_fields(file: Path) -> Fields:
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None
     if not names or len(header) == _LONGEST_HEADER:
-        raise InvalidDeclaration(
-            show(file.name),
-            "its first line is empty, or longer than 1 MiB",
-            "It must name the columns.",
-        )
+        rule = "its first line is empty, or longer than 1 MiB"
+        raise InvalidDeclaration(show(file.name), rule, "It must name the columns.")
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         rule = "the columns of a CSV file are separated by commas"
         raise InvalidDeclaration(show(file.name), rule, "Convert it, to Parquet if you can.")

@@ -104,11 +104,8 @@ class Answered:
         if isinstance(value, Column) and value.table == OUTPUT:
             return by_name or one_of(value.name, [output.name for output in self.outputs])
         if by_value and by_name is not None and by_name not in by_value:
-            raise InvalidInput(
-                by_name,
-                "it names both a column and another output",
-                "Give the output another name with AS.",
-            )
+            rule = "it names both a column and another output"
+            raise InvalidInput(by_name, rule, "Give the output another name with AS.")
         return by_name or (by_value[0] if by_value else None)
 
     def require(self, value: Expression | Aggregate) -> str:

@@ -151,17 +151,13 @@ def check_size(nodes: Iterable[Expression]) -> None:
         )
         measured[id(stack.pop())] = size, depth
     if any(measured[id(root)][1] > DEEPEST for root in roots):
-        raise InvalidInput(
-            "an expression that is nested too deep",
-            f"at most {DEEPEST} operations may be nested",
-            "Ask several smaller questions, or compute a column beforehand.",
-        )
+        what = "an expression that is nested too deep"
+        hint = "Ask several smaller questions, or compute a column beforehand."
+        raise InvalidInput(what, f"at most {DEEPEST} operations may be nested", hint)
     if sum(measured[id(root)][0] for root in roots) > LARGEST:
-        raise InvalidInput(
-            "a question that is too large",
-            f"at most {LARGEST} names, constants and operations may occur in it",
-            "Ask several smaller questions, or compute a column beforehand.",
-        )
+        rule = f"at most {LARGEST} names, constants and operations may occur in it"
+        hint = "Ask several smaller questions, or compute a column beforehand."
+        raise InvalidInput("a question that is too large", rule, hint)
 
 
 def check_query(query: Query) -> None:

@@ -196,11 +196,8 @@ class _Writer:
                 inner = "*" if function == "count" and not arguments else self._list(arguments)
                 return _ATOM, f"{function.upper()}({inner}) OVER ({' '.join(over)})"
             case Call(function, parts):
-                raise InvalidInput(
-                    f"{function} of {len(parts)} arguments",
-                    "there is no such function",
-                    "`sordino docs sql` lists what there is.",
-                )
+                what, rule = f"{function} of {len(parts)} arguments", "there is no such function"
+                raise InvalidInput(what, rule, "`sordino docs sql` lists what there is.")
             case _:
                 assert_never(node)
 
