@@ -31,7 +31,7 @@ FOUND = ("age", "small", "big", "cost", "signed", "wide", "any_float", "flag", "
 """Columns of which conditions are found for cells as they are."""
 
 
-def cleaned_before(named: Column) -> Typed:
+def cleaned_before(named: Any) -> Typed:
     """A column as a relation has it: clean under its name, but for texts, which are cleaned where they are used."""
     declared = COLUMNS[named.name]
     cell = column(named.name)
@@ -83,7 +83,7 @@ class Conditions:
         return Call(r.choice(COMPARED), pair if r.random() < 0.8 else pair[::-1])
 
 
-def on_clean(condition: exp.Expr) -> exp.Expr:
+def on_clean(condition: exp.Expr) -> Any:
     """The condition with each column cleaned where it stands."""
 
     def clean(node: exp.Expr) -> exp.Expr:
@@ -96,7 +96,7 @@ def on_clean(condition: exp.Expr) -> exp.Expr:
 
 def test_it_is_true_for_the_same_rows() -> None:
     """Nasty cells (NaN, infinities, far dates, unlisted texts, NULL), constants at every bound and beside it."""
-    made, rng = list[tuple[exp.Expr, exp.Expr, bool]](), Conditions(3)
+    made, rng = list[tuple[Any, Any, bool]](), Conditions(3)
     seen: Counter[str] = Counter()
     pairs = 0
     while len(made) < 1500:

@@ -429,8 +429,8 @@ def _compare(where: str, session: so.Session, raw: Any, runs: int) -> None:
         each = ", ".join(f"{ratio:.2f}" for ratio in ratios[-1][:3])
         print(f"| {title} | answered | {row} | {each} | {asked.note} |", flush=True)
     print(f"\n{len(ratios)} of {len(QUESTIONS)} answered; medians of processor time over DuckDB's:")
-    *each, without = (statistics.median(column) for column in zip(*ratios, strict=True))
-    for form, ratio in zip(FORMS, each, strict=True):
+    *medians, without = (statistics.median(column) for column in zip(*ratios, strict=True))
+    for form, ratio in zip(FORMS, medians, strict=True):
         print(f"- {form}: {ratio:.2f}")
     print(f"- by hand, ours without bias: {without:.2f}")
 
