@@ -70,7 +70,8 @@ def test_the_tests_that_should_kill_them_exist() -> None:
         path, *names = test.split("::")
         assert (ROOT / path).exists(), test
         for name in names:
-            assert f"def {name}(" in (ROOT / path).read_text(), test
+            known = (ROOT / path).read_text()
+            assert f"def {name}(" in known or f"class {name}:" in known, test
 
 
 def bug(symbol: str, old: str, new: str) -> Mutant:

@@ -618,6 +618,24 @@ def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> N
         assert len(session.receipts) == 1
 
 
+def test_a_forked_child_is_refused_before_it_plans(
+    people: so.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans import: a child that was forked amid an import of another thread waited for it for ever."""
+    with so.Session(people) as session:
+        monkeypatch.setattr(so.Session, "_plan", lambda *_: os._exit(3))
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                session.sql(COUNT, epsilon=Fraction(1, 4))
+            except InvalidInput:
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def test_a_session_that_nobody_closes_leaves_no_folder(people: so.Dataset) -> None:
     folders: list[Path] = []
 

@@ -23,7 +23,7 @@ from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
 from sordino.plan import arithmetic
-from sordino.plan.beyond import Total, remarks
+from sordino.plan.beyond import Total, each, remarks
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
@@ -270,7 +270,7 @@ def _beyond_bounds(noisy: NoisyGroups, plan: Plan) -> list[str]:
     for term in plan.beyond.measure.terms:
         release = releases.get(f"s{term.name}")
         if release is not None and not plan.private_keys:
-            total = _total(release, noisy.vectors[release.name], float(plan.cost.confidence))
+            total = _total(release, noisy.vectors[release.name], float(each(plan.cost.confidence)))
             totals |= {} if total is None else {term.name: total}
     return remarks(
         plan.beyond.measure,

@@ -102,6 +102,8 @@ class Asking:
         paid = self.stored()
         if paid is not None:
             return paid
+        # before plans, which may import: a child forked amid an import of another thread would wait for ever
+        self.session._expect_open()
         planned, ledger = self.plan(), self.session.ledger
         with self.session.snapshot(planned.statements) as run:
             paid = ledger.charge(planned.charge, self.request)
@@ -486,6 +488,7 @@ class Session:
         return self._engine.snapshot(statements, self.deadline)
 
     def _expect_open(self) -> None:
+        """Refuse a closed session, and one of the process from which this one was forked."""
         if self._process is None or self._opened._process is None:
             raise InvalidInput(
                 "a closed session", "it answers no more questions", "Open a new session."

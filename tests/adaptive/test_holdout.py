@@ -342,7 +342,8 @@ def test_it_cannot_be_copied() -> None:
             attempt(holdout)
     told = "within 0.1064 of the population for 10 questions, 95 % of the time"
     assert (
-        repr(holdout) == f"Holdout(20000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
+        repr(holdout)
+        == f"Holdout(20,000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
     )
 
 

@@ -122,14 +122,14 @@ def test_freedmans_analysis_stays_within_the_promise() -> None:
 
 def test_a_holdout_that_promises_nothing_is_refused_with_what_would_do() -> None:
     rows = np.zeros(1000)
-    with pytest.raises(InvalidInput, match="about 32000 rows, or most=37") as refused:
+    with pytest.raises(InvalidInput, match="about 32,000 rows, or most=37") as refused:
         Holdout(rows, tolerance=0.002, threshold=0.001, most=1200)
     assert "1200 corrected values" in str(refused.value)
     Holdout(np.zeros(32_000), tolerance=0.002, threshold=0.001, most=1200)
     Holdout(rows, tolerance=0.002, threshold=0.001, most=37)
     with pytest.raises(InvalidInput, match="smaller threshold"):
         Holdout(rows, epsilon=1, threshold=0.5)
-    with pytest.raises(InvalidInput, match=r"Take about 1600 rows\."):
+    with pytest.raises(InvalidInput, match=r"Take about 1,600 rows\."):
         Holdout(np.zeros(100), epsilon=1)
 
 

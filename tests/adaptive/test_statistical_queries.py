@@ -247,7 +247,7 @@ def test_it_cannot_be_copied_and_shows_no_rows() -> None:
             take(oracle)
     assert (
         repr(oracle)
-        == "StatisticalQueries(1000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"
+        == "StatisticalQueries(1,000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"
     )
 
 
@@ -280,7 +280,7 @@ def test_answers_and_guarantees_read_well() -> None:
     assert str(found.guarantee()) == told
     assert (
         repr(found)
-        == "StatisticalQueries(1000 rows, gaussian noise of scale 0.009447, 5 of 5 questions left)"
+        == "StatisticalQueries(1,000 rows, gaussian noise of scale 0.009447, 5 of 5 questions left)"
     )
     union, splitting = map(str, plan(1_000, 10).ways[:2])
     assert union.endswith(

@@ -1,6 +1,4 @@
-"""Certified ends of probabilities, against exact rational tails and an independent
-incomplete beta function in balls.
-"""
+"""Certified ends of probabilities, against exact rational tails, and against SciPy's where runs are many."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 from flint import arb, ctx
+from scipy.special import bdtr, bdtrc
 
 from sordino.audit.sampled.bounds import (
     delta_lower,
@@ -86,6 +85,8 @@ def test_ends_of_many_runs(hits: int, runs: int, alpha: float) -> None:
         assert tail >= level * (1 - 1e-3)
         assert other <= level
         assert other >= level * (1 - 1e-3)
+        assert bdtrc(hits - 1, runs, float(low)) == pytest.approx(alpha, rel=1e-3)
+        assert bdtr(hits, runs, 1 - float(1 - high)) == pytest.approx(alpha, rel=1e-3)
     finally:
         ctx.prec = before
 

@@ -59,15 +59,16 @@ def test_a_person_who_leaves_takes_all_rows_along() -> None:
     dataset = shop()
     around = neighbourhood(dataset, dataset.tables["orders"], 10)
     assert around.persons == 3
-    label, without = around.members[0]
+    label, without = next(iter(around.members.items()))
     assert label == "without a person with 2 rows"
     assert rows(without, "customers") == [(2,), (3,), (None,)]
     assert rows(without, "orders") == [("c", 2), ("d", 9), ("e", None)]
     assert [amount for _, amount in rows(without, "lines")] == [4, 5, 6, 7, 8]
     assert rows(without, "staff") == rows(dataset, "staff")
     through = neighbourhood(dataset, dataset.tables["lines"], 10)
-    assert through.members[0][0] == "without a person with 3 rows"
-    assert rows(through.members[0][1], "orders") == rows(without, "orders")
+    assert rows(through.members["without a person with 3 rows"], "orders") == rows(
+        without, "orders"
+    )
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
@@ -77,7 +78,7 @@ def test_all_are_neighbours_and_pass_the_gate(neighbors: str, table: str) -> Non
     around = neighbourhood(dataset, dataset.tables[table], 10)
     assert len(around.members) == around.persons > 1
     changed = 0
-    for _, other in around.members:
+    for other in around.members.values():
         if all(
             sorted(map(repr, rows(other, name))) == sorted(map(repr, rows(dataset, name)))
             for name in dataset.tables

@@ -147,7 +147,7 @@ NO: list[tuple[Any, Any, Any, str]] = [
     ([1, 2], [2, 3], "histogram", "2 entries differ"),
     ([1, 2], [1, 5], "histogram", "no entry may move"),
     ({"a": 1}, {"b": 1}, "histogram", "2 entries differ"),
-    ([1, 2], [2, 3], "add_remove", "1 in the first, 1 in the second"),
+    ([1, 2], [2, 3], "add_remove", "in the first only: 1, in the second only: 1"),
     ([1, 2, 3], [1], "add_remove", "rows in the first only: 2"),
     ([1, 2], [3, 4], "replace", "rows in the first only: 2"),
     ([1, 2], [1], "replace", "add_remove"),

@@ -188,10 +188,11 @@ ALLOWED = {
     "adaptive/freedman.py": "made-up data for a demonstration",
     "audit/replayed/query_replay.py": "which persons an audit tries",
     "audit/sampled/findings.py": "the order in which runs are paired",
-    "audit/canaries.py": "which canaries an audit puts in, and their order",
+    "learn/canaries.py": "which canaries an audit puts in, and their order",
+    "learn/secret_seeds.py": "seeds of generators of others",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
     "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
-    "audit/known_truth/choices.py": "the zoo's mechanisms of its own",
+    "audit/known_truth/vocabulary.py": "the zoo's mechanisms of its own",
 }
 
 
@@ -199,7 +200,10 @@ def test_bits_are_had_at_one_door_only() -> None:
     """A mechanism that asks for bits itself would not be watched."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if "bits" not in text.lower():  # parsing is what takes long
+            continue
+        for node in ast.walk(ast.parse(text)):
             named = (
                 isinstance(node, ast.Attribute)
                 and node.attr == "source"

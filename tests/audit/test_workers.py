@@ -365,7 +365,7 @@ def test_only_what_is_surely_independent_is_taken_so() -> None:
         for team in teams:
             team.close()
     wrapped = functools.wraps(Laplace.release)(closes_over)
-    mechanisms: list[Any] = [closes_over, wrapped, Laplace(1), ZOO["laplace"].mechanism]
+    mechanisms: list[Any] = [closes_over, wrapped, Laplace(1), ZOO["double-spending"].mechanism]
     assert [Alone(mechanism, [0], [1]).independent for mechanism in mechanisms] == [
         False,
         False,

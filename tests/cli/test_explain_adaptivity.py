@@ -118,7 +118,7 @@ def test_the_least_rows_are_the_least_that_the_holdout_takes() -> None:
     assert "a whole number from 1,117 to 1,000,000" in refusal("--rows", "1116")
     with replay(Tape(7)):
         assert "1,117 rows" in explained("--rows", "1117", "--features", "100")
-    with pytest.raises(InvalidInput, match="1116 rows"):
+    with pytest.raises(InvalidInput, match="1,116 rows"):
         paradox.freedman(rows=1116, features=100, threshold=0.05, most=30)
 
 

@@ -135,7 +135,6 @@ def test_an_output_does_not_follow_links_that_were_waiting(
     victim.write_text("kept")
     # even if the name were known
     monkeypatch.setattr("sordino.cli.output.uuid.uuid4", lambda: SimpleNamespace(hex="guessed"))
-    monkeypatch.setattr("sordino.cli.output.os.getpid", lambda: "guessed")
     (tmp_path / ".sordino-guessed").symlink_to(victim)
     with pytest.raises(InvalidInput, match="cannot be written"):
         write_file(str(tmp_path / "a.csv"), b"answer", "--output")

@@ -142,3 +142,34 @@ def test_only_the_engine_knows_its_dialect() -> None:
         if p.parent.parent.name != "engines" and words.search(p.read_text())
     ]
     assert outside == []
+
+
+@pytest.mark.parametrize(
+    ("library", "address", "extra"),
+    [("psycopg", "postgresql://ana@localhost:1/none", "postgres"), ("pyspark", "spark", "spark")],
+)
+def test_without_its_library_every_door_says_what_to_install(
+    library: str, address: str, extra: str, tmp_path: Path
+) -> None:
+    """A session, a look at the catalog, and a stub of it: in a process of its own, where nothing is loaded yet."""
+    (tmp_path / "t.toml").write_text(
+        f"""[budget]\nepsilon = 1\n[tables.t]\nsource = "{address}"\nunit = "row"
+        [tables.t.columns]\nx = {{ type = "int" }}\n"""
+    )
+    script = f"""
+import sys
+sys.modules[{library!r}] = None
+import sordino as so
+from sordino.engines.admission import source_columns_of
+from sordino.errors import InvalidInput
+data = so.Dataset.load({str(tmp_path / "t.toml")!r})
+for door in (so.Session, source_columns_of, lambda _: so.Dataset.schema_stub({address!r})):
+    try:
+        door(data)
+    except InvalidInput as refused:
+        print(refused)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.count(f"Run: pip install 'sordino[{extra}]'.") == 3

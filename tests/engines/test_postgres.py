@@ -112,6 +112,85 @@ def test_a_look_at_the_catalog_says_whether_a_declaration_fits(admin: Any) -> No
         assert "city 3" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("make", "more", "rule"),
+    [
+        ("CREATE VIEW clinic.v AS SELECT * FROM clinic.visits", {}, "it is a view"),
+        ("CREATE MATERIALIZED VIEW clinic.v AS SELECT * FROM clinic.visits", {}, "it is a materialized view"),
+        ("CREATE TABLE clinic.v AS SELECT * FROM clinic.visits; ALTER TABLE clinic.v ENABLE ROW LEVEL SECURITY", {},
+         "row security is on"),
+        ("CREATE TABLE clinic.v AS SELECT patient::float8, age, cost, ward, city FROM clinic.visits", {},
+         "named by whole numbers or by text"),
+        (f"CREATE TABLE clinic.v AS SELECT * FROM clinic.visits; REVOKE SELECT ON clinic.v FROM {READER}", {},
+         "may not read the table"),
+    ],
+)  # fmt: skip
+def test_a_look_at_the_catalog_refuses_what_a_session_would(
+    admin: Any, make: str, more: dict[str, Any], rule: str
+) -> None:
+    admin.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER}; {make}")
+    if "REVOKE" not in make:
+        admin.execute(f"GRANT SELECT ON clinic.v TO {READER}")
+    with pytest.raises(InvalidDeclaration, match=rule):
+        source_columns_of(declared(table="clinic.v", **more))
+
+
+def test_a_look_at_the_catalog_sees_keys_rights_and_public_files(
+    admin: Any, tmp_path: Path
+) -> None:
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.lines (visit integer, amount integer);
+        GRANT SELECT ON clinic.lines TO {READER};
+        GRANT INSERT ON clinic.lines TO {READER};
+        """
+    )
+    (tmp_path / "wards.csv").write_text("ward,wing\nA,north\n")
+    place = server().address(user=READER)
+    visits = {
+        "source": place,
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 9,
+        "columns": COLUMNS,
+    }
+    wards = {"source": tmp_path / "wards.csv", "public": True, "key": ["ward"],
+             "columns": {"ward": {"type": "text"}, "wing": {"type": "text"}}}  # fmt: skip
+    lines = {"source": place, "table": "clinic.lines", "via": {"visit": "visits.age"}, "max_rows": 20,
+             "columns": {"amount": {"type": "int", "min": 0, "max": 3}}}  # fmt: skip
+    tables = {"visits": visits, "wards": wards, "lines": lines}
+    data = so.Dataset(tables=tables, budget={"epsilon": 1})
+    with pytest.raises(InvalidDeclaration, match="no unique index"):
+        source_columns_of(data)
+    admin.execute(
+        "DELETE FROM clinic.visits WHERE patient > 0; CREATE UNIQUE INDEX ON clinic.visits (age)"
+    )
+    with pytest.warns(DeclarationWarning, match="may write to 'lines'"):
+        found = source_columns_of(data)
+    assert list(found.items()) == [
+        ("visits", ["patient", *COLUMNS]),
+        ("wards", ["ward", "wing"]),
+        ("lines", ["visit", "amount"]),
+    ]
+
+
+def test_no_stub_is_made_of_what_no_session_reads(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE VIEW clinic.v AS SELECT * FROM clinic.visits;
+        CREATE MATERIALIZED VIEW clinic.m AS SELECT * FROM clinic.visits;
+        GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+        CREATE TABLE clinic.hidden AS SELECT * FROM clinic.visits;
+        """
+    )
+    place = server().address(user=READER)
+    for table, rule in (("clinic.v", "it is a view"), ("clinic.hidden", "may not read the table"),
+                        ("clinic.visit", "Did you mean 'clinic.visits'")):  # fmt: skip
+        with pytest.raises(InvalidDeclaration, match=rule):
+            so.Dataset.schema_stub(place, table=table)
+    assert 'table = "clinic.m"' in so.Dataset.schema_stub(place, table="clinic.m")
+
+
 def test_public_files_are_sent_along(admin: Any, tmp_path: Path) -> None:
     (tmp_path / "wards.csv").write_text("ward,wing\nA,north\nB,north\nC,süd\n")
     wards = {
@@ -227,6 +306,12 @@ def test_what_may_not_enter(admin: Any, make: str, more: dict[str, Any], rule: s
         Postgres(declared(**{"table": "clinic.v", **more}).tables.values())
 
 
+def test_a_hint_names_a_table_as_sql_does(admin: Any) -> None:
+    admin.execute('CREATE TABLE clinic."Order" (id INTEGER)')
+    with pytest.raises(InvalidDeclaration, match=r'GRANT SELECT ON clinic\."Order" TO the role'):
+        Postgres(declared(table="clinic.Order", columns={}).tables.values())
+
+
 def test_materialized_and_partitioned_tables_may_enter(admin: Any) -> None:
     admin.execute(
         f"""
@@ -281,6 +366,57 @@ def test_a_role_that_can_write_is_warned_about(admin: Any) -> None:
     )
     with pytest.warns(DeclarationWarning, match="is a superuser"), so.Session(data):
         pass
+
+
+@pytest.mark.parametrize(
+    "able",
+    [
+        "GRANT writer TO {0} WITH INHERIT FALSE; GRANT UPDATE ON clinic.p TO writer",
+        "GRANT UPDATE (age) ON clinic.p TO {0}",
+        "ALTER TABLE clinic.p OWNER TO {0}; REVOKE ALL ON clinic.p FROM {0}; GRANT SELECT ON clinic.p TO {0}",
+        "GRANT INSERT ON clinic.p1 TO {0}",
+    ],
+)
+def test_a_role_that_can_come_to_write_is_warned_about(admin: Any, able: str) -> None:
+    """By a role that it may take, by a column, as the owner, or to a part."""
+    admin.execute(
+        f"""
+        DO $$ BEGIN CREATE ROLE writer; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+        CREATE TABLE clinic.p (LIKE clinic.visits) PARTITION BY LIST (ward);
+        CREATE TABLE clinic.p1 PARTITION OF clinic.p DEFAULT;
+        GRANT SELECT ON clinic.p TO {READER};
+        """
+    )
+    with session(table="clinic.p"):
+        pass
+    admin.execute(able.format(READER))
+    try:
+        with (
+            pytest.warns(DeclarationWarning, match="may write to 'visits'"),
+            session(table="clinic.p"),
+        ):
+            pass
+    finally:
+        admin.execute(f"REVOKE writer FROM {READER}")
+
+
+def test_a_deadline_does_not_raise_the_limit_of_the_role(admin: Any) -> None:
+    def limits(asked: so.Session) -> list[str]:
+        connection, found = asked._engine._connection, []  # type: ignore[attr-defined]
+        with asked._engine.snapshot():
+            for seconds in (90_000, 60, 5.5, 60):
+                connection.limit(seconds)
+                found.append(connection.ask("SELECT current_setting('statement_timeout')")[0][0])
+        return found
+
+    with session() as asked:
+        assert limits(asked) == ["25h", "1min", "5500ms", "5500ms"]
+    admin.execute(f"ALTER ROLE {READER} SET statement_timeout = '2min'")
+    try:
+        with session() as asked:
+            assert limits(asked) == ["2min", "1min", "5500ms", "5500ms"]
+    finally:
+        admin.execute(f"ALTER ROLE {READER} RESET statement_timeout")
 
 
 def test_persons_through_foreign_keys_need_a_unique_index(admin: Any) -> None:

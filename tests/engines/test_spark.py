@@ -31,6 +31,7 @@ from engines.adapter_spark import Adapter
 from engines.conformance import differences, plans_of_relations, plans_of_tables
 from engines.csv_quotes import QUOTES
 from engines.spark_sessions import connect_address, connect_server, local_session
+from sordino.engines.admission import source_columns_of
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
 from sordino.engines.spark import Spark, sessions, sources
@@ -375,6 +376,43 @@ def test_a_stub_of_the_catalog(catalog: Any) -> None:
     session = sessions.open_session(None, catalog)
     session.sql("USE clinic")
     assert base_tables(session) == ["clinic.visits"]
+
+
+def test_a_look_at_the_catalog_refuses_what_a_session_would(
+    catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and types are read, no cell: a job that reads some would fail here."""
+    catalog.sql("CREATE VIEW clinic.looks AS SELECT * FROM clinic.visits")
+    twice = written(tmp_path / "twice", ROWS.append_column("ID", ROWS["id"]))
+    (tmp_path / "lines.csv").write_text("id,cost\n1,5\n2,'\"\n")
+    monkeypatch.setattr(sources, "_read_every_cell", None)
+    cost = {"cost": COLUMNS["cost"]}
+    assert source_columns_of(declared(table="clinic.visits")) == {"visits": ROWS.column_names}
+    assert source_columns_of(declared(files=written(tmp_path / "v"))) == {
+        "visits": ROWS.column_names
+    }
+    lines = declared(files=str(tmp_path / "lines.csv"), format="csv", columns=cost)
+    assert source_columns_of(lines) == {"visits": ["id", "cost"]}
+    for dataset, rule in (
+        (declared(table="clinic.looks"), "it is a view"),
+        (declared(table="clinic.none"), "no such table"),
+        (declared(table="clinic.visits", columns={"ward": {"type": "int"}}), "not read as int"),
+        (declared(files=twice), "one name but for case"),
+        (declared(files=str(tmp_path / "nowhere")), "it cannot be read as spark"),
+    ):
+        with pytest.raises(InvalidDeclaration, match=rule):
+            source_columns_of(dataset)
+    with pytest.raises(InvalidDeclaration, match="it is a view"):
+        so.Dataset.schema_stub("spark", table="clinic.looks")
+
+
+def test_a_closed_engine_leaves_no_view_behind(tmp_path: Path) -> None:
+    """A session that has ended holds on to no table, and to none of the public lists that were sent."""
+    engine = opened(declared(files=written(tmp_path)))
+    session = engine._session
+    assert [row["viewName"] for row in session.sql("SHOW VIEWS").collect()] == ["gate.visits"]
+    engine.close()
+    assert session.sql("SHOW VIEWS").collect() == []
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])

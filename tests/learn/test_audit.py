@@ -15,8 +15,8 @@ torch = pytest.importorskip(
 
 import sordino as so  # noqa: E402
 from learn.trainers import BROKEN, DELTA, EPSILON, RATE, SETTINGS, SIGMA, STEPS, Plain, right  # noqa: E402
-from sordino.audit.canaries import audit_training, certified_epsilon  # noqa: E402
 from sordino.errors import InvalidInput  # noqa: E402
+from sordino.learn.canaries import audit_training, certified_epsilon  # noqa: E402
 
 
 def test_the_noise_of_the_examples_is_what_the_accountant_asks_for() -> None:

@@ -139,12 +139,19 @@ def test_a_stream_is_paid_for_when_it_begins() -> None:
     [
         ({"horizon": 0}, 1), ({"horizon": 2**30}, 1), ({"max_steps": 0}, 1), ({"sensitivity": 0.5}, 1), ({"epsilon": 0}, 1),
         ({"delta": 0}, 1), ({"bands": True}, 1), ({}, 1.5), ({}, True), ({}, np.array([1])), ({"width": 2}, 1),
-        ({"width": 2}, np.array([0.5, 1.0])),
+        ({"width": 2}, np.array([0.5, 1.0])), ({"width": 2}, [[1], [2, 3]]), ({}, 2**63), ({}, -(10**400)),
+        ({"ledger": 5}, 1),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(settings: dict[str, Any], value: Any) -> None:
     with pytest.raises(InvalidInput):
         so.Stream(**{"epsilon": 1, "delta": 1e-6, **settings}).add(value)
+
+
+@pytest.mark.parametrize(("horizon", "step"), [(None, 0), (None, -1), (None, 1.5), (365, 366)])
+def test_deviations_are_those_of_steps_that_can_be(horizon: int | None, step: Any) -> None:
+    with pytest.raises(InvalidInput, match="step="):
+        so.Stream(epsilon=1, delta=1e-6, horizon=horizon).sd_at(step)
 
 
 def test_a_stream_is_never_told_twice() -> None:

@@ -184,6 +184,56 @@ def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) ->
         )
 
 
+class WithoutLength:
+    """A dataset whose file is gone."""
+
+    def __len__(self) -> int:
+        raise OSError("cell of Ada")
+
+    def __getitem__(self, place: int) -> Any:
+        raise OSError
+
+
+def test_a_ledger_has_a_budget_of_its_own() -> None:
+    with pytest.raises(InvalidInput, match="has a budget already"):
+        trainer(ledger=trainer().ledger, budget=so.Budget(1, 1e-5))
+
+
+@pytest.mark.parametrize("how", ["another layer", "frozen", "other numbers", "called twice"])
+def test_a_model_that_was_changed_since_is_refused_before_the_charge(how: str) -> None:
+    """Every example would fail on it, silently, and the model would be trained on noise alone."""
+    model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 3))
+    made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    match how:
+        case "another layer":
+            model[0] = nn.Linear(6, 6)
+        case "frozen":
+            model[0] = nn.Identity()
+        case "other numbers":
+            model.double()
+        case _:
+            model.insert(0, model[0])
+    with pytest.raises(InvalidInput, match="the model as it is now"):
+        made.train(progress=False)
+    assert not made.ledger.payments
+
+
+def test_a_trainer_is_not_copied_with_its_model() -> None:
+    """The copy would find no gradient of its model's parameters, and train it on noise alone."""
+    with pytest.raises(InvalidInput, match="copy of the model"):
+        copy.deepcopy(trainer())
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_of_a_ledger_spends_from_the_same_budget(deep: bool) -> None:
+    ledger = trainer().ledger
+    other = copy.deepcopy(ledger) if deep else copy.copy(ledger)
+    first, second = trainer(ledger=ledger, run="one"), trainer(ledger=other, run="one")
+    first.train(progress=False)
+    with pytest.raises(RequestRefused, match="begun before"):
+        second.train(progress=False)
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -224,6 +274,10 @@ def test_a_ledger_of_persons_does_not_pay_for_single_examples(tmp_path: Path) ->
             "larger epsilon or delta",
         ),
         ({"run": "mine/1"}, "without a slash"),
+        ({"run": 5}, "its name is a text"),
+        ({"budget": 5}, "must be a Budget"),
+        ({"data": WithoutLength()}, "fails .OSError."),
+        ({"data": (torch.zeros(COUNT, 6).to_sparse(), torch.zeros(COUNT))}, "dense numbers"),
         ({"data": [{"x": 1}]}, "no pair .input, target. of numbers or tensors .ValueError."),
         ({"data": Unreadable()}, "no pair .input, target. of numbers or tensors .OSError."),
         ({"steps": 10**9}, "at most 100,000,000"),
@@ -411,7 +465,7 @@ def test_losses_that_remember_examples_are_refused() -> None:
 
 
 def test_a_state_that_cannot_be_told_is_refused_before_the_charge() -> None:
-    class WithMore(nn.Linear):  # type: ignore[misc]
+    class WithMore(nn.Linear):  # type: ignore[misc, name-defined]
         def get_extra_state(self) -> Any:
             return {"made": "today"}
 
@@ -521,6 +575,11 @@ class Jittered:
         return torch.full((6,), random.random() + float(np.random.normal())), torch.tensor(1)
 
 
+def _numpy_state() -> list[int]:
+    state: Any = np.random.get_state()
+    return [int(word) for word in state[1]]
+
+
 @pytest.mark.parametrize("kind", ["dropout", "dataset"])
 def test_a_known_seed_does_not_tell_what_random_layers_draw(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -540,9 +599,9 @@ def test_a_known_seed_does_not_tell_what_random_layers_draw(
         torch.manual_seed(0)
         np.random.seed(0)
         random.seed(0)
-        states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        states = torch.get_rng_state(), _numpy_state(), random.getstate()
         seen.append(sums_of(made, monkeypatch, set()))
-        after = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+        after = torch.get_rng_state(), _numpy_state(), random.getstate()
         assert torch.equal(states[0], after[0])
         assert states[1:] == after[1:]
     assert not np.array_equal(seen[0][0], seen[1][0])

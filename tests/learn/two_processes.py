@@ -143,7 +143,7 @@ def noise_not_shared() -> Iterator[None]:
 
 def second(folder: Path) -> None:
     """All that the second process does, in the order of `first` in test_two_processes.py."""
-    from sordino.audit.canaries import audit_training
+    from sordino.learn.canaries import audit_training
 
     group = joined(folder, 1)
     whole, correlated = trainer(group, seed=1), trainer(group, seed=1, bands=2)

@@ -12,7 +12,7 @@ from sordino.mechanisms.public_chance import PublicChance
 
 
 def test_numbers_are_even() -> None:
-    found = PublicChance().evenly(50_000)
+    found = PublicChance().evenly(200_000)
     assert found.min() >= 0
     assert found.max() < 1
     assert kstest(found, "uniform").pvalue > 1e-9

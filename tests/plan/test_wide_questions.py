@@ -163,7 +163,7 @@ def test_the_sql_of_many_sums_grows_with_their_number(
 ) -> None:
     """The rows that tell what lies beyond the bounds had a zero for each sum: 240 variances took 34 s to plan."""
     people = pa.table({"p": [i // 4 for i in range(60)], "x": list(range(60)), "g": [0, 1, 2] * 20})
-    columns = {
+    columns: dict[str, dict[str, object]] = {
         "x": {"type": "int", "min": 0, "max": 40},
         "g": {"type": "category", "values": [0, 1, 2]},
     }

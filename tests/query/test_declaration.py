@@ -684,7 +684,7 @@ def test_the_first_of_several_problems_is_told(tmp_path: Path) -> None:
     ({"source": "v.csv", "unit": "row", "columns": {"a\ud800": {"type": "int"}}}, "columns: the column name", "control"),
     ({"source": "v.csv", "unit": "row", "name": ""}, "name = ''", "not empty"),
     ({"source": ".csv", "unit": "row"}, "name = ''", "not empty"),
-    ({"source": {"visits": 1}, "unit": "row"}, "source = a table of 1 keys", "a source is"),
+    ({"source": {"visits": 1}, "unit": "row"}, "source = a table of 1 key", "a source is"),
     ({"source": b"v.csv", "unit": "row"}, "source = an object of type bytes", "a source is"),
     ({"source": "v.csv", "tables": {}}, "source = 'v.csv'", "beside tables"),
     ({"unit": "row", "tables": {"a": Table.declare("v.csv", unit="row")}}, "unit = 'row'", "beside tables"),

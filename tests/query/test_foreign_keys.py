@@ -148,7 +148,7 @@ def child(keys: str, parent: str = PARENT) -> str:
         (child('unit = "p"\nvia = { a = "orders.id" }'), "unit = 'p'", "that of the parent", "Leave out unit"),
         (child('persons = "p"\nvia = { a = "orders.id" }'), "persons = 'p'", "that of the parent", "Leave out persons"),
         (child('neighbors = "replace"\nvia = { a = "orders.id" }'), "neighbors", "of the parent", "Leave out neighbors"),
-        (child('public = true\nvia = { a = "orders.id" }'), "via = a table of 1 keys", "protects nobody", "Leave out via"),
+        (child('public = true\nvia = { a = "orders.id" }'), "via = a table of 1 key", "protects nobody", "Leave out via"),
         (child('public = true\npersons = "p"'), "persons = 'p'", "protects nobody", "Leave out persons"),
         (child('unit = "row"\npersons = "p"'), "persons = 'p'", "each row is another person", "Leave out persons"),
         (child('unit = "p"\npersons = ""'), "persons = ''", "not empty", "persons = "),

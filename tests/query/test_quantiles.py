@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtri
 
 import sordino as so
 from sordino.errors import InvalidInput
@@ -429,6 +429,13 @@ def test_a_guess_follows_known_laws() -> None:
     low, high = humps.around(widths)
     assert high[1, 1] < 100.8
     assert low[1, 3] > 899.2
+    # of the slope at the outermost levels of normal humps, where the step within is the jump between them
+    places = np.array([100 + 5 * ndtri(0.1), 100, 500, 900, 900 + 5 * ndtri(0.8)])
+    edge = QuantileGuess(levels[:5], places)
+    low, high = edge.around(np.full((1, 5), 0.001))
+    for found, true in ((places[0] - low[0, 0], 0.1), (high[0, 0] - places[0], 0.1)):
+        slope = 2 * 5 * math.sqrt(2 * math.pi) * math.exp(ndtri(true) ** 2 / 2)
+        assert 0.8 < found / (0.001 * slope) < 1.6
     whole = QuantileGuess(np.array([0, 0.25, 0.75, 1]), np.array([-90, 0, 1, 90.0]))
     low, high = whole.around(np.full((1, 4), 0.01))
     assert not np.isnan([low, high]).any()
@@ -1113,6 +1120,7 @@ def test_refusals(wrong: dict[str, Any]) -> None:
         ({"type": "int", "min": -(10**15), "max": 999}, 999),
         ({"type": "float", "min": 0, "max": 10**6, "step": 0.1}, 0.7),
         ({"type": "float", "min": 0, "max": 8}, 0.000003),
+        ({"type": "float", "min": 0, "max": 1}, 0.1234567),
     ],
 )
 def test_where_the_grid_is_coarser_than_the_column_intervals_reach_as_far_as_it_rounds(
@@ -1138,3 +1146,24 @@ def test_where_the_grid_is_coarser_than_the_column_intervals_reach_as_far_as_it_
         (column,) = session.sql("SELECT MEDIAN(x) AS m FROM data", epsilon=50).estimates
         own = column.estimates
         assert own.low[0] == own.high[0] == 0.7
+
+
+def test_quantiles_of_public_tables_are_exact_where_floats_are_not() -> None:
+    """0.07 * 100 is above 7 in floats, 0.57 * 100 below 57: the value with the seventh row is asked for."""
+    data = so.Dataset(
+        tables={
+            "t": {
+                "source": pa.table({"x": list(range(1, 101))}),
+                "columns": {"x": {"type": "int", "min": 0, "max": 200}},
+                "public": True,
+            }
+        },
+        budget=so.Budget(1),
+    )
+    wanted = (0, 1, 7, 14, 28, 29, 55, 56, 57, 58, 99, 100)
+    levels = ", ".join(f"QUANTILE(x, {n / 100}) AS q{n}" for n in wanted)
+    with so.Session(data) as session:
+        answer = session.sql(f"SELECT {levels} FROM t", epsilon=1)
+    assert [int(column.estimates.value[0]) for column in answer.estimates] == [
+        max(n, 1) for n in wanted
+    ]

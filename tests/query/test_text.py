@@ -428,7 +428,7 @@ class TestNames:
             if word.lower() == condition_text(Column(word.lower()))
         ]
         assert len(bare) > 150
-        for word in bare:
+        for word in bare[::5]:  # `make slow` takes all
             _everywhere(word)
 
     @pytest.mark.slow

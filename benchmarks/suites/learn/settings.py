@@ -1,5 +1,6 @@
 """What is measured, for all scripts of the suite; the census data are not part of the project."""
 
+import functools
 import gzip
 import itertools
 import json
@@ -20,11 +21,16 @@ NUMBERS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-we
 STEPS = (365, 1000, 4096)
 
 
-def census(target: str, split: int = 0) -> tuple[Any, Any, Any, Any, int]:
-    """Features in [0, 1] by public domains, and the target, as train and test; and how many values the target has."""
+@functools.cache
+def _table() -> tuple[dict[str, int], Any]:
     domain = json.loads((DATA / "adult-domain.json").read_text())
     with gzip.open(DATA / "adult.csv.gz", "rt") as file:
-        rows = np.loadtxt(file, delimiter=",", skiprows=1, dtype=int)
+        return domain, np.loadtxt(file, delimiter=",", skiprows=1, dtype=int)
+
+
+def census(target: str, split: int = 0) -> tuple[Any, Any, Any, Any, int]:
+    """Features in [0, 1] by public domains, and the target, as train and test; and how many values the target has."""
+    domain, rows = _table()
     columns = []
     for place, (name, size) in enumerate(domain.items()):
         if name in (target, "fnlwgt"):

@@ -1,6 +1,7 @@
 """Models without deep nets on census data, and the error of streams."""
 
 import math
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,15 @@ from benchmarks.timing import row
 
 import sordino as so
 from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes
+
+
+def least_error(steps: int) -> float:
+    """Of any noise added to a linear map of the numbers, as the mean over steps: (nuclear norm / steps)^2.
+
+    The singular values of the matrix of running sums are 1 / (2 sin((2k - 1) pi / (4n + 2))).
+    """
+    angles = ((2 * k - 1) * math.pi / (4 * steps + 2) for k in range(1, steps + 1))
+    return (sum(1 / (2 * math.sin(angle)) for angle in angles) / steps) ** 2
 
 
 def main() -> None:
@@ -64,6 +74,11 @@ def main() -> None:
         stream = so.Stream(epsilon=1, delta=DELTA, horizon=steps)
         with row("stream", "known horizon", steps=steps) as fields:
             fields["value"] = (stream.sd_at(steps) * float(stream.mu)) ** 2
+        with row("stream", "known horizon, mean of all steps", steps=steps) as fields:
+            squares = [stream.add(0).sd ** 2 for _ in range(steps)]
+            fields["value"] = fmean(squares) * float(stream.mu) ** 2
+        with row("stream", "no mechanism has less, mean of all steps", steps=steps) as fields:
+            fields["value"] = least_error(steps)
         with row("stream", "no horizon", steps=steps) as fields:
             fields["value"] = (
                 so.Stream(epsilon=1, delta=DELTA).sd_at(steps) * float(stream.mu)

@@ -8,6 +8,8 @@ import numpy as np
 
 TRIALS = 100
 CONFIDENCE = 0.95
+MOST = 3
+"""How many times the 95 % error an interval may reach to both sides."""
 LEVELS = tuple(Fraction(i, 100) for i in (5, 25, 50, 75, 90, 99))
 AT_ONCE = {"one level": tuple((p,) for p in LEVELS), "six at once": (LEVELS,)}
 SIZES = (30, 100, 1000, 10_000, 100_000)

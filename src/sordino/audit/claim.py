@@ -23,9 +23,10 @@ from sordino.privacy.exact import (
     open_unit,
     positive,
     show,
+    whole,
 )
 
-__all__ = ["Claim", "Request", "not_negative", "read_request", "whole"]
+__all__ = ["Claim", "Request", "not_negative", "read_request"]
 
 
 @dataclass(frozen=True)
@@ -117,15 +118,6 @@ def read_request(
         raise InvalidInput(f"confidence={show(confidence)}", "it is too near to 1", hint)
     shown = str(name or named(mechanism))
     return Request(shown, claim, float(level.lower), alpha, runs, limit)
-
-
-def whole(name: str, value: Any, least: int, most: int, hint: str) -> int:
-    """A whole number of any type between these ends, or a refusal."""
-    real = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
-    if not real or not least <= value <= most or value != int(value):
-        rule = f"{name} must be a whole number from {least:,} to {most:,}"
-        raise InvalidInput(f"{name}={show(value)}", rule, hint)
-    return int(value)
 
 
 def named(mechanism: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sordino.audit.canaries import audit_training
 from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import law
 from sordino.audit.known_truth import run as run_zoo
 from sordino.audit.replayed.replay import replay
 from sordino.audit.reporting.report import Dossier, Report, Verdict
 from sordino.audit.sampled.black_box import black_box
+from sordino.learn.canaries import audit_training
 
 __all__ = ["audit"]
 

@@ -26,8 +26,8 @@ from sordino.errors import InvalidInput
 from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
-    from sordino.audit.canaries import TrainingAudit
     from sordino.audit.reporting.report import Dossier, Report
+    from sordino.learn.canaries import TrainingAudit
 
 __all__ = ["app"]
 
@@ -171,8 +171,8 @@ def mechanism(
     }
     pair = _pair(d1, d2, filing)
     with _quiet(), _progress() as progress:
-        from sordino.audit.canaries import is_trainer
         from sordino.audit.sampled.black_box import black_box
+        from sordino.learn.canaries import is_trainer
 
         function, name = imported(target)
         trained = _trained(function, name, settings, rate) if is_trainer(function) else None
@@ -350,7 +350,7 @@ def zoo(
 
 def _trained(function: Any, name: str, settings: dict[str, Any], rate: str | None) -> TrainingAudit:
     """One run of a trainer, with canaries."""
-    from sordino.audit.canaries import audit_training
+    from sordino.learn.canaries import audit_training
 
     return audit_training(
         function,

@@ -15,6 +15,7 @@ from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_text
 from sordino.cli.streams import hanging, note, say
 from sordino.privacy.wording import counted
+from sordino.query.same_name import folded
 
 if TYPE_CHECKING:
     from sordino.query.dataset import Dataset, Table
@@ -62,9 +63,9 @@ def check(
 def _told(table: Table, names: list[str]) -> str:
     """One table: its source, whom it protects, and how its columns are declared."""
     declared = {
-        name.casefold() for name in (*table.columns, *([table.person] if table.person else []))
+        folded(name) for name in (*table.columns, *([table.person] if table.person else []))
     }
-    others = [name for name in names if name.casefold() not in declared]
+    others = [name for name in names if folded(name) not in declared]
     lines = [f"Table     {table.name}, from {table.source.shown}", f"Protects  {_protects(table)}"]
     columns = ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items())
     lines.append(f"Columns   {columns or 'none'}")

@@ -22,7 +22,7 @@ from sordino.query.dataset import Column, Table
 from sordino.query.same_name import folded, lowered
 
 __all__ = ["Admitted", "Identity", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_comparable",
-           "expect_distinct", "parent_keys", "pinned", "shared_key", "unreadable"]  # fmt: skip
+           "expect_distinct", "literal_path", "parent_keys", "pinned", "shared_key", "unreadable"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,29 @@ def pinned(tables: Iterable[Table]) -> tuple[PinnedFile, ...]:
             raise unreadable(table, not_a_file(path) or "it was replaced just now")
         if not os.access(path, os.R_OK):
             raise unreadable(table, "reading it is not permitted")
+        literal_path(path, table.source.kind)
         found.append(PinnedFile(table.name, path, path, identity))
         if table.source.kind == "duckdb":
             found += _logs(table, path)
     return tuple(found)
+
+
+def literal_path(path: Path, kind: str) -> Path:
+    r"""The path by which DuckDB reads this very file; refused if there is none.
+
+    A database is opened by its real path: `..` after a link would be another folder to DuckDB than to the system. It
+    takes a backslash for a / there, and elsewhere for a part of a pattern; before a ? it looks for logs of changes.
+    """
+    real, letters = (path.resolve(), "\\?") if kind == "duckdb" else (path, "\\")
+    if os.name == "nt":
+        letters = letters.replace("\\", "")
+    found = [letter for letter in letters if letter in str(real)]
+    if found:
+        rule = f"the engine would read another file, since there is a {found[0]} in its path"
+        raise InvalidDeclaration(
+            f"source = {show(str(real))}", rule, "Rename the file, or the folder that has it."
+        )
+    return real
 
 
 def _logs(table: Table, path: Path) -> Iterator[PinnedFile]:
@@ -189,7 +208,7 @@ def _identities(table: Table) -> Iterator[tuple[str, str, str]]:
     if table.person is not None:
         yield table.person_column, table.person, f"tables.{table.name}.unit = {show(table.person)}"
     for name in table.identities:
-        own = table.via is not None and name.lower() in map(str.lower, table.via.own)
+        own = table.via is not None and lowered(name) in map(lowered, table.via.own)
         what = (
             f"tables.{table.name}.via.{name}"
             if own

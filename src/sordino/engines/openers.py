@@ -1,4 +1,4 @@
-"""Which engine opens which tables: that of their sources, loaded when it is first needed."""
+"""Which engine opens which tables, and reads their catalog: that of their sources, loaded when it is first needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sordino.errors import InvalidInput
 from sordino.query.dataset import Table
 from sordino.query.sources import Engine, engine_of
 
-__all__ = ["dialect_of", "opener_of"]
+__all__ = ["catalog_of", "dialect_of", "opener_of"]
 
 _CLASSES: dict[Engine, tuple[str, str]] = {
     "duckdb": ("sordino.engines.duckdb", "DuckDB"),
@@ -26,6 +26,13 @@ def dialect_of(tables: Iterable[Table]) -> Engine:
     """The engine that reads these tables, which is also the name of its dialect."""
     found = {engine_of(table.source) for table in tables} - {"duckdb"}
     return next(iter(found), "duckdb")
+
+
+def catalog_of(engine: Engine) -> Any:
+    """The module of an engine that reads names and types of columns; without its library it says what to install."""
+    module, name = _CLASSES[engine]
+    getattr(import_module(module), name)
+    return import_module(f"{module}.schema")
 
 
 def opener_of(

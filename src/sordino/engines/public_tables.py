@@ -27,6 +27,7 @@ from sordino.query import tree
 from sordino.query.columns import measured
 from sordino.query.dataset import Column, Contents, Dataset, Table
 from sordino.query.meaning import nodes, reading
+from sordino.query.same_name import folded
 from sordino.query.tree import Query, Source
 from sordino.query.types import (
     FIRST_DAY,
@@ -47,6 +48,9 @@ __all__ = ["MOST_VALUES", "completed", "public_tables", "read_public_tables"]
 MOST_VALUES = 100_000
 """A column with more values stays as it was declared: its keys are selected privately if they are text."""
 
+_PINNED = ("parquet", "csv", "duckdb", "frame")
+"""Sources that are looked at before each charge, and refused once they changed (gate.md, A5)."""
+
 
 def read_public_tables(dataset: Dataset, query: Query) -> Dataset:
     """The dataset completed by the public tables that a question reads; no other table is opened."""
@@ -61,9 +65,9 @@ def read_public_tables(dataset: Dataset, query: Query) -> Dataset:
 
 def public_tables(dataset: Dataset, query: Query) -> list[Table]:
     """The public tables among those that a question reads."""
-    names = {name.casefold() for name in _named(query.source)}
+    names = {folded(name) for name in _named(query.source)}
     return [
-        table for name, table in dataset.tables.items() if table.public and name.casefold() in names
+        table for name, table in dataset.tables.items() if table.public and folded(name) in names
     ]
 
 
@@ -107,9 +111,10 @@ def completed(table: Table, run: Run, *, held: bool = False) -> Table:
             name: replace(declared, type=types[name]) for name, declared in table.columns.items()
         }
         known = replace(table, columns=columns)
-        unique = held and bool(table.key) and not _shares_key(known, run)
-        contents = replace(_contents(known, filled, run), empty=empty, unique=unique)
-        return replace(known, contents=contents)
+        pinned = held or table.source.kind in _PINNED
+        unique = pinned and bool(table.key) and not _shares_key(known, run)
+        contents = _contents(known, filled, run, unique=unique)
+        return replace(known, contents=replace(contents, empty=empty, unique=unique, held=held))
     except (
         EngineFailed
     ):  # for want of memory: its words are about a charge, and nothing was charged
@@ -189,7 +194,7 @@ def _shares_key(table: Table, run: Run) -> bool:
     return bool(run(Statement(found.having(several).limit(1), 1, 0, lists)).keys[0])
 
 
-def _contents(table: Table, filled: frozenset[str], run: Run) -> Contents:
+def _contents(table: Table, filled: frozenset[str], run: Run, *, unique: bool = False) -> Contents:
     """All rows, and those that a look by the key finds, in the columns whose values are known; none if they are too
     many.
 
@@ -201,7 +206,7 @@ def _contents(table: Table, filled: frozenset[str], run: Run) -> Contents:
         return Contents((), (), filled)
     aliases = [field.alias for field in known]
     rows: dict[tuple[Any, ...], None] = {}
-    for keys in ((), table.key) if table.key else ((),):
+    for keys in ((), table.key) if table.key and not unique else ((),):
         wanted = [field.alias for field in scan.fields if field in known or field.name in keys]
         lists: dict[str, Values] = {}
         cells = public_rows(scan, wanted, lists) if keys else select_rows(scan, wanted, lists)

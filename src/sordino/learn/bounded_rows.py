@@ -105,11 +105,15 @@ def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
     return np.asarray(whole @ np.rint(weights / step).T * step)
 
 
-def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:
-    """The sum of rows on the lattice with noise, exactly mu-Gaussian-private for one row more or less."""
-    parts = _parts(on_lattice(rows, bound), bound * SCALE)
-    total = sum((part.sum(0).astype(np.int64) for part in parts), np.zeros(rows.shape[1], np.int64))
-    return _released(total, Fraction(bound) * SCALE, mu) / SCALE
+def noisy_sums(rows: Floats, groups: Any, count: int, bound: float, mu: Fraction) -> Floats:
+    """For each of `count` groups the sum of its rows on the lattice, with noise: one line each.
+
+    Privacy: exactly mu-Gaussian-private for one row more or less, as a row is in one group and adds nothing elsewhere.
+    """
+    total = np.zeros((count, rows.shape[1]), np.int64)
+    np.add.at(total, groups, on_lattice(rows, bound).astype(np.int64))
+    noisy = _released(total.reshape(-1), Fraction(bound) * SCALE, mu) / SCALE
+    return noisy.reshape(total.shape)
 
 
 def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:

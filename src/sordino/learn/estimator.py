@@ -14,7 +14,7 @@ import numpy as np
 
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
-from sordino.learn.bounded_rows import Box, Floats
+from sordino.learn.bounded_rows import SCALE, Box, Floats
 from sordino.learn.payment import expect_same_promise
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger
@@ -43,10 +43,12 @@ __all__ = [
     "RegressorMixin",
     "TransformerMixin",
     "classes_of",
+    "matrix_of",
     "numbers_of",
     "origin_of",
     "positive_number",
     "rational_root",
+    "row_norm_number",
     "row_norm_of",
     "shape_of",
     "shared",
@@ -79,12 +81,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         mu = largest_mu(
             positive("epsilon", self.epsilon).lower, open_unit("delta", self.delta).lower
         )
-        rows = _matrix(X)
+        rows = matrix_of(X)
         if rows.shape[1] < 1:
             rule = "it has 0 feature(s) while a minimum of 1 is required"
             raise InvalidInput("data without columns", rule, "Pass columns of numbers.")
         box = Box.of(self.bounds, rows.shape[1])
         self.n_features_in_ = rows.shape[1]
+        self._remember_names(X)
         self._box = box
         self.receipt_: Receipt | None = self._paid(mu)
         self.privacy_ = (
@@ -122,14 +125,36 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Rows to predict for, in the form that was learned from."""
         if not hasattr(self, "n_features_in_"):
             raise _not_fitted(type(self).__name__)
-        rows = _matrix(X)
+        rows = matrix_of(X)
         if rows.shape[1] != self.n_features_in_:
             expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             rule = f"X has {rows.shape[1]} features, but {expected}"
             raise InvalidInput(
                 f"data of shape {rows.shape}", rule, "Pass the columns that it was fitted with."
             )
+        self._expect_names(X)
         return self._box.unit(rows)
+
+    def _remember_names(self, X: Any) -> None:  # noqa: N803
+        """The columns of a data frame, as scikit-learn keeps them."""
+        if (names := _column_names(X)) is not None:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _expect_names(self, X: Any) -> None:  # noqa: N803
+        """Refuse a data frame whose columns are others, or in another order."""
+        names, known = _column_names(X), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != known.tolist():
+            rule = "the feature names should match those that were passed during fit"
+            hint = f"Pass the columns {show(known.tolist())}, in this order."
+            raise InvalidInput(f"columns {show(names)}", rule, hint)
+
+
+def _column_names(X: Any) -> list[str] | None:  # noqa: N803
+    """Those of a data frame, if all are texts."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _not_fitted(name: str) -> Exception:
@@ -194,7 +219,8 @@ def _kind(found: Any) -> str:
     return {"U": "texts", "S": "bytes"}.get(found.dtype.kind, f"of type {found.dtype}")
 
 
-def _matrix(X: Any) -> Floats:  # noqa: N803
+def matrix_of(X: Any) -> Floats:  # noqa: N803
+    """Rows of numbers."""
     rows = _numbers(X)
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
@@ -246,7 +272,7 @@ def numbers_of(y: Any, rows: int) -> Floats:
 
 def shape_of(X: Any) -> tuple[int, int]:  # noqa: N803
     """How many rows and columns there are."""
-    rows, columns = _matrix(X).shape
+    rows, columns = matrix_of(X).shape
     return rows, columns
 
 
@@ -261,6 +287,17 @@ def positive_number(name: str, value: Any) -> float:
             f"{name}={show(value)}", "it must be a number above zero", "Pass 1.0 or the like."
         )
     return float(value)
+
+
+def row_norm_number(declared: Any) -> None:
+    """Refuse a norm that is none, or below what the lattice of rows can tell from zero."""
+    if declared is not None and positive_number("row_norm", declared) < 1 / SCALE:
+        rule = f"rows are put on a lattice of step 1/{SCALE}, where nothing would be left of them"
+        raise InvalidInput(
+            f"row_norm={show(declared)}",
+            rule,
+            "Pass the norm of your longest rows, scaled to [0, 1].",
+        )
 
 
 def row_norm_of(declared: Any, longest: float) -> float:
@@ -296,11 +333,14 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
     if classes is None:
         rule = "which classes there are is declared, never taken from the data"
         raise InvalidInput("no classes", rule, "Pass classes=[0, 1].")
-    known = np.unique(np.asarray(classes))
-    if len(known) < 2:
-        raise InvalidInput(
-            f"classes={show(classes)}", "there must be at least two", "Pass classes=[0, 1]."
-        )
+    try:
+        listed = np.asarray(list(classes) if isinstance(classes, set | frozenset) else classes)
+        known = np.unique(listed)
+    except (TypeError, ValueError):  # None beside numbers, objects, lines of different lengths
+        known = listed = np.empty(0)
+    if len(known) < 2 or listed.ndim != 1 or bool((known != known).any()):
+        rule = "they are at least two numbers, or at least two texts"
+        raise InvalidInput(f"classes={show(classes)}", rule, "Pass classes=[0, 1].")
     if y.dtype.kind in "biuf" and known.dtype.kind in "biuf":
         places = np.minimum(np.searchsorted(known, y), len(known) - 1)
         return known, np.where(known[places] == y, places, 0)

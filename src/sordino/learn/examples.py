@@ -32,6 +32,7 @@ class Examples:
     @staticmethod
     def of(data: Any, persons: Any = None, max_examples: int | None = None) -> Examples:
         """What the caller gave: a pair (inputs, targets) of arrays or tensors, or a dataset with a length."""
+        source: Any
         if (
             isinstance(data, tuple | list)
             and len(data) == 2
@@ -49,7 +50,7 @@ class Examples:
             and hasattr(data, "__getitem__")
             and not isinstance(data, str | bytes | dict)
         ):
-            source, count = list(data) if isinstance(data, tuple) else data, len(data)
+            source, count = list(data) if isinstance(data, tuple) else data, _length(data)
         else:
             rule = "each example must have a known place, so that coins can be thrown for it"
             hint = "Pass (inputs, targets) as arrays or tensors, or a dataset with __len__ and __getitem__."
@@ -111,6 +112,15 @@ class Examples:
         return pair[0], pair[1]
 
 
+def _length(data: Any) -> int:
+    try:
+        return len(data)
+    except Exception as error:  # its own text may quote an example
+        rule = f"len() of it fails ({type(error).__name__})"
+        hint = "Let the dataset's __len__ return how many examples there are."
+        raise InvalidInput(f"data of type {type(data).__name__}", rule, hint) from None
+
+
 def _members(count: int, persons: Any, most: int | None) -> Places:
     """The places of each unit's examples, at most `most`; those of nobody (None, NaN) are not used."""
     if persons is None:
@@ -158,7 +168,9 @@ def _members(count: int, persons: Any, most: int | None) -> Places:
 def _names(persons: Any) -> Any:
     """A name for each example, None where it is masked."""
     if isinstance(persons, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(persons), None, persons.data.astype(object))
+        names = persons.data.astype(object)
+        names[np.ma.getmaskarray(persons)] = None
+        return names
     return np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
 
 
@@ -179,6 +191,9 @@ def _tensor(part: Any) -> Any:
         rule = f"inputs and targets are numbers, and this cannot be read as such ({type(error).__name__})"
         hint = "Pass arrays or tensors of numbers; of a data frame, frame.to_numpy('float32')."
         raise InvalidInput(f"data of type {type(part).__name__}", rule, hint) from None
+    if found.layout is not torch.strided or found.is_quantized or found.is_meta:
+        rule = "single examples are taken from dense numbers"
+        raise InvalidInput(f"a tensor of layout {found.layout}", rule, "Pass tensor.to_dense().")
     if found.dim() < 1:
         raise InvalidInput(
             "a single number", "the first axis counts examples", "Pass one line for each example."

@@ -18,7 +18,7 @@ from sordino.learn.estimator import (
     PrivateEstimator,
     RegressorMixin,
     numbers_of,
-    positive_number,
+    row_norm_number,
     row_norm_of,
     shape_of,
 )
@@ -51,8 +51,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.target_bounds, self.row_norm = target_bounds, row_norm
 
     def _expect(self) -> None:
-        if self.row_norm is not None:
-            positive_number("row_norm", self.row_norm)
+        row_norm_number(self.row_norm)
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and targets."""

@@ -17,7 +17,7 @@ from sordino.learn.estimator import (
     ClassifierMixin,
     PrivateEstimator,
     classes_of,
-    positive_number,
+    row_norm_number,
     row_norm_of,
     shape_of,
     targets_of,
@@ -58,8 +58,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.row_norm = row_norm
 
     def _expect(self) -> None:
-        if self.row_norm is not None:
-            positive_number("row_norm", self.row_norm)
+        row_norm_number(self.row_norm)
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
@@ -74,11 +73,9 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         norm = row_norm_of(self.row_norm, math.sqrt(d))
         x = shortened(x, norm)
         parts = np.column_stack([np.ones(len(x)), x, x * (1 - x)])
-        width, kinds = parts.shape[1], len(self.classes_)
-        spread = np.zeros((len(x), kinds, width))
-        spread[np.arange(len(x)), places] = parts
+        kinds = len(self.classes_)
         bound = math.sqrt(1 + norm**2 + min(d / 16, norm**2))
-        sums = noisy_sums(spread.reshape(len(x), kinds * width), bound, mu).reshape(kinds, width)
+        sums = noisy_sums(parts, places, kinds, bound, mu)
         counts = np.maximum(sums[:, :1], 1.0)
         mean = np.clip(sums[:, 1 : d + 1] / counts, 0.0, 1.0)
         mixed = np.clip(sums[:, d + 1 :] / counts, 0.0, 0.25)

@@ -35,7 +35,13 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
     """The ledger that pays: the one given, the one of a file with a budget of its own,
     or one in memory for this run.
     """
+    if budget is not None and not isinstance(budget, Budget):
+        hint = "Pass budget=so.Budget(3, 1e-5)."
+        raise InvalidInput(f"budget={show(budget)}", "it must be a Budget", hint)
     if isinstance(ledger, Ledger):
+        if budget is not None:
+            rule = "this ledger has a budget already, which is what counts"
+            raise InvalidInput(f"budget={budget}", rule, "Leave budget out.")
         expect_same_promise(ledger, plan.unit, plan.neighbors)
         return ledger
     if ledger is not None and not isinstance(ledger, str | Path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +14,44 @@ from sordino.learn.bounded_rows import Floats, noisy_moments, shortened
 from sordino.learn.estimator import (
     PrivateEstimator,
     TransformerMixin,
+    matrix_of,
     origin_of,
-    positive_number,
+    row_norm_number,
     shape_of,
     whole_number,
 )
 from sordino.privacy.exact import show
 
-__all__ = ["PCA"]
+__all__ = ["PCA", "Axes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The mean of rows in the unit box, the directions of their variance with the largest first, all with noise."""
+
+    mean: Floats
+    directions: Floats
+    """One column each."""
+    variances: Floats
+    noise: float
+    """About the largest variance that noise alone would show."""
+
+    @staticmethod
+    def of(x: Floats, row_norm: float | None, mu: Fraction) -> Axes:
+        """From rows in the unit box.
+
+        Privacy: mu-Gaussian-private, a function of one release of second moments.
+        """
+        width = x.shape[1]
+        origin, norm = origin_of(row_norm, width)
+        moved = np.column_stack([shortened(x - origin, norm), np.ones(len(x))])
+        bound = math.sqrt(norm**2 + 1)
+        moments = noisy_moments(moved, bound, mu)
+        count = max(float(moments[-1, -1]), 1.0)
+        mean = np.clip(moments[-1, :-1] / count, -origin, 1 - origin)
+        values, vectors = np.linalg.eigh(moments[:-1, :-1] / count - np.outer(mean, mean))
+        noise = bound**2 / float(mu) * math.sqrt(2 * width) / count
+        return Axes(mean + origin, vectors[:, ::-1], np.maximum(values[::-1], 0.0), noise)
 
 
 class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -51,8 +83,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _expect(self) -> None:
         whole_number("n_components", self.n_components)
-        if self.row_norm is not None:
-            positive_number("row_norm", self.row_norm)
+        row_norm_number(self.row_norm)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803, ARG002
         """Learn from rows; `y` is not looked at."""
@@ -63,17 +94,10 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
                 f"n_components={show(self.n_components)}", rule, "Pass n_components=2."
             )
         with self._fitting(X) as (x, mu):
-            origin, norm = origin_of(self.row_norm, width)
-            moved = shortened(x - origin, norm)
-            moments = noisy_moments(
-                np.column_stack([moved, np.ones(len(x))]), math.sqrt(norm**2 + 1), mu
-            )
-            count = max(float(moments[-1, -1]), 1.0)
-            mean = np.clip(moments[-1, :-1] / count, -origin, 1 - origin)
-            values, vectors = np.linalg.eigh(moments[:-1, :-1] / count - np.outer(mean, mean))
-            self.mean_ = mean + origin
-            self.components_ = vectors.T[::-1][: self.n_components]
-            self.explained_variance_ = np.maximum(values[::-1][: self.n_components], 0.0)
+            axes = Axes.of(x, self.row_norm, mu)
+            self.mean_ = axes.mean
+            self.components_ = axes.directions.T[: self.n_components]
+            self.explained_variance_ = axes.variances[: self.n_components]
             self._finish(self.mean_, self.components_, self.explained_variance_)
         return self
 
@@ -81,7 +105,15 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         """The components of rows."""
         return np.asarray((self._rows(X) - self.mean_) @ self.components_.T)
 
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """The names of the components: pca0, pca1 and so on."""
+        return np.array([f"pca{place}" for place in range(len(self.components_))], object)
+
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
         """Rows with these components, in the units of the data."""
-        unit = np.asarray(X, float) @ self.components_ + self.mean_
+        parts, count = matrix_of(X), len(self.components_)
+        if parts.shape[1] != count:
+            rule = f"each row has {count} components"
+            raise InvalidInput(f"{parts.shape[1]} columns", rule, "Pass what transform() returned.")
+        unit = parts @ self.components_ + self.mean_
         return np.asarray(unit * (self._box.high - self._box.low) + self._box.low)

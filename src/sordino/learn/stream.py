@@ -31,6 +31,7 @@ __all__ = ["Reading", "Stream"]
 _BITS = 24
 _FIRST_BLOCK = 64
 _MOST_STEPS = 2**20
+_LARGEST = 2**63
 Floats = npt.NDArray[np.float64]
 
 
@@ -96,6 +97,10 @@ class Stream(SingleUse):
             raise InvalidInput(
                 f"horizon={horizon}", rule, "Leave it out: blocks go on without end."
             )
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(
+                f"ledger={show(ledger)}", "it must be a Ledger", "Pass session.ledger."
+            )
         self.horizon, self.width, self.bands = horizon, width, bands
         self._sensitivity = _person(sensitivity, max_steps, bands, spacing)
         self.receipt: Receipt | None = None
@@ -155,8 +160,14 @@ class Stream(SingleUse):
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 hint = "Count, or round to a public lattice first."
                 raise InvalidInput(f"value={show(value)}", "each step adds a whole number", hint)
+            if abs(int(value)) >= _LARGEST:
+                rule = "numbers of a stream are below 2^63"
+                raise InvalidInput(f"value={show(value)}", rule, "Count in larger units.")
             return int(value)
-        found = np.asarray(value)
+        try:
+            found = np.asarray(value)
+        except ValueError:  # lines of different lengths
+            found = np.empty(0)
         if found.shape != (self.width,) or found.dtype.kind not in "iu":
             rule = f"each step adds {self.width} whole numbers"
             raise InvalidInput(
@@ -169,11 +180,15 @@ class Stream(SingleUse):
 
     def sd_at(self, step: int) -> float:
         """The standard deviation of the total after a step; known beforehand."""
+        _whole("step", step)
+        if self.horizon is not None and step > self.horizon:
+            hint = "Ask for an earlier step."
+            raise InvalidInput(f"step={step}", f"the horizon is {self.horizon} steps", hint)
         variance, length = 0.0, self.horizon or _FIRST_BLOCK
         while True:
             block = self._block_of(length, _Earlier(0, 0.0, 0))
-            if step <= length or self.horizon is not None:
-                return math.sqrt(variance + block.variance(min(step, length)))
+            if step <= length:
+                return math.sqrt(variance + block.variance(step))
             variance += block.variance(length)
             step, length = step - length, min(2 * length, _MOST_STEPS)
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-import random
-import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,6 +40,7 @@ from sordino.learn.rehearsal import (
 )
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import Turns, sampled
+from sordino.learn.secret_seeds import secret_seeds
 from sordino.learn.torch_extra import torch
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger
@@ -155,9 +154,7 @@ class Trainer:
         self._rehearse()
         settings = self._settings(clip)
         self._group.expect_same({"plan": settings, "number of examples": self._examples.units})
-        if run is not None and "/" in run:
-            rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
-            raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
+        _expect_name(run)
         self.run = self._group.by_first(lambda: run or f"training-{uuid.uuid4().hex}")
         self._payments: Payments | None = None
 
@@ -172,6 +169,10 @@ class Trainer:
         self._group.by_first(open_ledger)
         self._mark = Mark(self.run)
         self._receipt: Receipt | None = None
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        rule = "its sums are of the parameters of its own model, so it cannot be copied"
+        raise InvalidInput("a Trainer", rule, "Make a new one for the copy of the model.")
 
     @property
     def ledger(self) -> Ledger:
@@ -226,7 +227,7 @@ class Trainer:
         self.model.train()
         count = self._sums.units * self._sums.per_unit
         form_x, form_y = self._examples.forms
-        numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
+        numbers = self._numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
         (x, y), (other_x, other_y) = (
             [
                 made_up(form, count, numbers, other=other).to(self._device())
@@ -284,6 +285,21 @@ class Trainer:
             )
             expect_whole_gradients(self._sums, self._losses(x, y, every))
 
+    def _expect_as_rehearsed(self) -> None:
+        """Refuse a model that was changed since: units on which it calls other layers add nothing, and none could be
+        told of, so that it would be trained on noise alone.
+        """
+        count = self._sums.units * self._sums.per_unit
+        self.model.train()
+        with secret_seeds(), _told("the model as it is now"):
+            x, y = (
+                made_up(form, count, self._numbers).to(self._device())
+                for form in self._examples.forms
+            )
+            every = torch.ones(count, dtype=torch.bool, device=x.device)
+            self._sums.add(self._losses(x, y, every))
+        self._sums.clear()
+
     def train(
         self,
         checkpoint: str | Path | None = None,
@@ -298,6 +314,7 @@ class Trainer:
         """
         path = None if checkpoint is None else writable_place(checkpoint)
         between = _whole("save_every", save_every)
+        self._expect_as_rehearsed()
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
         if self._turns is None and self.plan.bands > 1 and self._group.first:
@@ -305,7 +322,7 @@ class Trainer:
         self._group.equalize(self.model.state_dict().values())
         every = self.plan.steps if path is None else between
         self.model.train()
-        with _secret_chance(), _bar(self.plan.steps, show=progress) as moved:
+        with secret_seeds(), _bar(self.plan.steps, show=progress) as moved:
             while self._mark.step < self.plan.steps:
                 self._stretch(path, min(self._mark.step + every, self.plan.steps), moved)
         statement = self._group.by_first(self._statement)
@@ -481,27 +498,6 @@ class Trainer:
         )
 
 
-@contextlib.contextmanager
-def _secret_chance() -> Iterator[None]:
-    """Random layers and datasets draw from seeds that nobody knows; afterwards generators are as they were.
-
-    How much is drawn depends on samples. With a seed that others know, an example more or less would move all others
-    to other numbers that they know as well.
-    """
-    before = torch.get_rng_state(), torch.cuda.get_rng_state_all()
-    numbers, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        torch.manual_seed(secrets.randbits(63))
-        np.random.seed([secrets.randbits(32) for _ in range(8)])  # noqa: NPY002
-        random.seed(secrets.randbits(256))
-        yield
-    finally:
-        torch.set_rng_state(before[0])
-        torch.cuda.set_rng_state_all(before[1])
-        np.random.set_state(numbers)  # noqa: NPY002
-        random.setstate(plain)
-
-
 class _OutOfMemory(SordinoError):
     """No memory for a physical batch, whose shape is always the same: it does not matter whose examples it holds."""
 
@@ -525,6 +521,15 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(
             what, rule, "Check that model, loss, inputs and targets fit together."
         ) from None
+
+
+def _expect_name(run: object) -> None:
+    """A name that entries of the ledger can begin with."""
+    if run is not None and not isinstance(run, str):
+        raise InvalidInput(f"run={show(run)}", "its name is a text", "Pass run='march-model'.")
+    if run is not None and "/" in run:
+        rule = "its stretches are entered in the ledger as run/1, run/2 and so on"
+        raise InvalidInput(f"run={show(run)}", rule, "Pass a name without a slash.")
 
 
 def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
@@ -82,6 +82,19 @@ class Ledger:
         except BaseException:
             store.close()
             raise
+
+    def __copy__(self) -> Self:
+        """Itself: a copy with a state of its own would grant what is left once more."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, so that copies of what holds a ledger, such as scikit-learn's clones, spend from the same one."""
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        rule = "it holds locks and an open store, which cannot be sent to another process or written to a file"
+        hint = "Open it there by its place; of a model to be stored, set_params(ledger=None) first."
+        raise InvalidInput("a Ledger", rule, hint)
 
     @staticmethod
     def open(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-__all__ = ["CHUNK", "Bits", "SecureBits", "source"]
+__all__ = ["CHUNK", "Bits", "SecureBits", "random_order", "source"]
 
 Words = npt.NDArray[np.int64]
 
@@ -84,6 +84,12 @@ def source() -> Bits:
     if stream is None:
         stream = _threads.stream = SecureBits()
     return stream
+
+
+def random_order(count: int) -> npt.NDArray[np.intp]:
+    """The places of this many rows, in random order."""
+    parts = [source().words(min(CHUNK, count - start)).copy() for start in range(0, count, CHUNK)]
+    return np.argsort(np.concatenate(parts))
 
 
 def _forget() -> None:

@@ -166,7 +166,8 @@ class _Noisy:
 
     def _norm(self, top: _Linear, bottom: _Linear) -> Callable[[Floats, Floats], Floats]:
         """A bound of the noise in x top + y bottom, by x and y: a norm of their weights, hence convex."""
-        pairs, scales, rounding = [], [], []
+        pairs: list[tuple[float, float]] = []
+        scales, rounding = [], []
         family: Family | None = None
         for name in sorted(top.weights.keys() | bottom.weights.keys()):
             release = self.releases[name]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -24,12 +25,14 @@ from sordino.privacy.wording import a_or_an, counted
 from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
-__all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "excess", "remarks"]
+__all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "each", "excess", "remarks"]
 
 NODES = (0, 1, 4, 16)
 """How much a person has beyond the bound, in multiples of the bound: each person is divided between two of these."""
 MEASURED_ONLY = "m"
 """The name of a term that is not released, only measured."""
+_MARKED = 31
+"""Of how many grids one whole number of 64 bits tells both ends."""
 _SURE = Fraction(9, 10)
 """How much of the noise the weight of a node must exceed, before it counts."""
 _PART = 4
@@ -79,12 +82,10 @@ class Measure:
             bound = term.quota.total * size(term)[1]
             beyond.append(named(_beyond(term, i, NODES[-1] * bound), f"y{i}"))
             numbers += [_at_node(column(f"y{i}"), j, bound) for j in range(len(NODES))]
-        for term in self.ends:
-            for end in ("l", "h"):
-                beyond.append(column(f"{end}{term.name}"))
-                numbers.append(
-                    exp.Mul(this=column(f"{end}{term.name}"), expression=whole(WEIGHT // _PART))
-                )
+        beyond += map(column, self._marks)
+        for i in range(len(self.ends)):
+            name, place = self._marks[i // _MARKED], i % _MARKED
+            numbers += [_marked(column(name), 1 << 2 * place + end) for end in (0, 1)]
         found = [named(_summed(number), f"v{i}") for i, number in enumerate(numbers)]
         selects = [select(found, select(beyond, "persons"), "beyond")]
         if self.nobody:
@@ -105,18 +106,23 @@ class Measure:
                 named(_counted(term, _own(term)), f"o{i}"),
                 named(_counted(term, _within(term)), f"c{i}"),
             ]
-        names = [f"{end}{term.name}" for term in self.ends for end in ("l", "h")]
-        return [*found, *(named(exp.Max(this=column(name)), name) for name in names)]
+        marks = (named(exp.BitwiseOrAgg(this=column(name)), name) for name in self._marks)
+        return [*found, *marks]
 
     def shares(self) -> list[exp.Expr]:
         """What the shares must have besides what is summed anyway."""
         found: list[exp.Expr] = []
-        for term in self.ends:
-            for name, end in zip("lh", _ends(term), strict=True):
-                found.append(
-                    named(exp.Max(this=_is(column(term.columns[0]), end)), f"{name}{term.name}")
-                )
+        for i, name in enumerate(self._marks):
+            few = self.ends[i * _MARKED : (i + 1) * _MARKED]
+            marks = [_marks(term, 2 * place) for place, term in enumerate(few)]
+            together = reduce(lambda one, more: exp.Add(this=one, expression=more), marks)
+            found.append(named(exp.BitwiseOrAgg(this=together), name))
         return [*found, named(exp.Count(this=exp.Star()), "rows")] if self.nobody else found
+
+    @property
+    def _marks(self) -> list[str]:
+        """The whole numbers whose bits say who has a value at which end, two bits for each grid."""
+        return [f"e{i}" for i in range(-(-len(self.ends) // _MARKED))]
 
 
 def _counted(term: Term, share: exp.Expr) -> exp.Expr:
@@ -143,14 +149,23 @@ def _long(number: exp.Expr) -> exp.Expr:
 
 def _beyond(term: Term, i: int, most: int) -> exp.Expr:
     """What a person has beyond what counts, up to a bound."""
-    counts: exp.Expr = column(f"c{i}")
+    own, counts = column(f"o{i}"), column(f"c{i}")
+    nothing: exp.Expr = exp.EQ(this=own, expression=counts)
+    left: exp.Expr = counts.copy()
     if term.partial.bounding == "choose":
-        counts = exp.func("LEAST", counts, whole(term.quota.total))
+        left = exp.func("LEAST", left, whole(term.quota.total))
+        nothing = exp.EQ(this=own, expression=left.copy())
     elif term.quota.scaled:
-        scaled = exp.Mul(this=counts, expression=column(f"w{term.name}"))
-        counts = exp.Paren(this=WideDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
-    beyond = exp.func("LEAST", exp.Sub(this=column(f"o{i}"), expression=counts), whole(most))
-    return _long(beyond) if most * WEIGHT < LARGEST else beyond
+        weight = column(f"w{term.name}")
+        scaled = exp.Mul(this=left, expression=weight)
+        left = exp.Paren(this=WideDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
+        full = exp.EQ(this=weight.copy(), expression=whole(WEIGHT))
+        nothing = exp.And(this=nothing, expression=full)
+    beyond: exp.Expr = exp.func("LEAST", exp.Sub(this=own.copy(), expression=left), whole(most))
+    if most * WEIGHT < LARGEST:
+        beyond = _long(beyond)
+    # most persons have nothing beyond: for them no wide numbers are divided
+    return exp.Case(ifs=[exp.If(this=nothing, true=whole(0))], default=beyond)
 
 
 def _summed(number: exp.Expr) -> exp.Expr:
@@ -167,6 +182,26 @@ def _is(value: exp.Expr, end: int) -> exp.Expr:
         ifs=[exp.If(this=exp.EQ(this=value, expression=whole(end)), true=whole(1))],
         default=whole(0),
     )
+
+
+def _marks(term: Term, place: int) -> exp.Expr:
+    """The bit of the end at which a value is, if it is at one: its ends differ, or the first one counts."""
+    ifs = [
+        exp.If(
+            this=exp.EQ(this=column(term.columns[0]), expression=whole(end)),
+            true=_long(whole(1 << place + i)),
+        )
+        for i, end in enumerate(_ends(term))
+    ]
+    return exp.Case(ifs=ifs, default=_long(whole(0)))
+
+
+def _marked(marks: exp.Expr, bit: int) -> exp.Expr:
+    """What a person weighs at an end: nothing where its bit is not set."""
+    above = exp.Paren(this=exp.IntDiv(this=marks, expression=whole(bit)))
+    last = exp.Mod(this=above, expression=whole(2))
+    there = exp.EQ(this=exp.Paren(this=last), expression=whole(1))
+    return exp.Case(ifs=[exp.If(this=there, true=whole(WEIGHT // _PART))], default=whole(0))
 
 
 def _own(term: Term) -> exp.Expr:
@@ -226,8 +261,16 @@ class Excess:
     most: int
 
 
+def each(confidence: Fraction) -> Fraction:
+    """The confidence of one of the intervals of which noise chooses the one that is told (beyond.md, Theorem 2)."""
+    return 1 - (1 - confidence) / len(NODES)
+
+
 def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) -> Excess | None:
-    """What the noisy weights of the nodes say; None if they do not tell that anybody has more than counts."""
+    """What the noisy weights of the nodes say; None if they do not tell that anybody has more than counts.
+
+    With the confidence what is said of persons holds, and so does what is said of bounds.
+    """
     sure = float(noise.half_width([[1.0]], _SURE)[0])
     filled = [j for j, weight in enumerate(noisy) if weight > sure]
     if not filled:
@@ -237,14 +280,15 @@ def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) 
     def total(values: Sequence[int]) -> tuple[float, float]:
         value = sum(v * n for v, n in zip(values, noisy, strict=False)) / unit
         return value, float(
-            noise.half_width([[v / unit for v in values if v] or [0.0]], confidence)[0]
+            noise.half_width([[v / unit for v in values if v] or [0.0]], each(confidence))[0]
         )
 
     return Excess(total([1] * (last + 1)), total(NODES[: last + 1]), NODES[last])
 
 
 Total: TypeAlias = tuple[float, float]
-"""The noisy total of a term over all groups, in rows or in the column's own unit, and how far it may be off."""
+"""The noisy total of a term over all groups, in rows or in the column's own unit, and how far it may be off with the
+confidence of `each`."""
 
 
 def remarks(
@@ -300,7 +344,7 @@ def _given_away(
 ) -> str:
     """What the nodes of one term say."""
     if found is None or found.bounds[0] <= 0 or found.persons[0] <= found.persons[1]:
-        reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
+        reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], each(confidence))[0])
         most = max(sum(noisy) / WEIGHT, 0) + reach
         persons = counted(math.ceil(most), "person has", "persons have")
         return (

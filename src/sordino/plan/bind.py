@@ -38,6 +38,7 @@ from sordino.privacy.exact import readable
 from sordino.query import dataset, tree
 from sordino.query.meaning import reading
 from sordino.query.meaning.expressions import condition
+from sordino.query.same_name import folded, lowered
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Text
 
@@ -199,7 +200,7 @@ class _Binder:
         self._scans += 1
         fields += [
             Field(
-                key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower()
+                key, name, self._fresh(), identity=table.name, scan=self._scans, column=lowered(key)
             )
             for key in table.identities
         ]
@@ -253,17 +254,17 @@ def _inherited(table: dataset.Table, who: str) -> str:
     """What the persons of a parent are called here: like there,
     unless a column or key of the table itself is called so.
     """
-    taken = {name.casefold() for name in (*table.columns, *table.identities)}
+    taken = {folded(name) for name in (*table.columns, *table.identities)}
     return next(
         name
         for name in (who, table.persons or who, f"{who} of {table.name}")
-        if name.casefold() not in taken
+        if folded(name) not in taken
     )
 
 
 def _key(rows: Relation, name: str) -> Field:
     """The field that identifies a row of a declared table by a column of it."""
-    return next(field for field in rows.fields if field.identity and field.column == name.lower())
+    return next(field for field in rows.fields if field.identity and field.column == lowered(name))
 
 
 def _expect_within_cut(expression: tree.Expression, names: Names) -> None:

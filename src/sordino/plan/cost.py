@@ -152,11 +152,8 @@ def _bound(name: str, value: Any) -> int | None:
         or not isinstance(value, Integral)
         or not 1 <= int(value) <= _MOST_COUNT
     ):
-        raise InvalidInput(
-            f"{name}={show(value)}",
-            "it must be a whole number from 1 to a billion",
-            f"Pass {name}=10.",
-        )
+        rule = "it must be a whole number from 1 to a billion"
+        raise InvalidInput(f"{name}={show(value)}", rule, f"Pass {name}=10.")
     return int(value)
 
 

@@ -26,15 +26,9 @@ if TYPE_CHECKING:
     from sordino.plan.suggestion import SuggestionPlan
 
 __all__ = [
-    "explain",
-    "explain_suggestion",
-    "plan_card",
-    "price_words",
-    "privacy_statement",
-    "promise",
-    "reading_notes",
+    "explain", "explain_suggestion", "plan_card", "price_words", "privacy_statement", "promise", "reading_notes",
     "unit_words",
-]
+]  # fmt: skip
 
 _WIDTH = 100
 _INDENT = 15

@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 __all__ = [
-    "GATE",
-    "column",
-    "count_rows",
-    "identifier",
-    "named",
-    "not_null",
-    "select",
-    "source",
-    "whole",
-]
+    "GATE", "column", "count_rows", "identifier", "named", "not_null", "select", "source", "whole",
+]  # fmt: skip
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -17,6 +17,7 @@ from sordino.plan.relations import PERSON, Field, Join, Lookup, Relation, Scan, 
 from sordino.query import dataset, tree
 from sordino.query.meaning.expressions import condition
 from sordino.query.meaning.functions import FUNCTIONS
+from sordino.query.same_name import folded, lowered
 from sordino.query.tree import Call, Column, Expression
 from sordino.query.types import Number, Text, Truth
 
@@ -92,8 +93,8 @@ def _holding(ours: Names, theirs: Names, equal: dict[int, Pair], tables: Tables)
             return equal
         found: dict[str, int] = {}
         for i, pair in equal.items():
-            found.setdefault(pair[side].name.casefold(), i)
-        keys = [name.casefold() for name in public.table.key]
+            found.setdefault(folded(pair[side].name), i)
+        keys = [folded(name) for name in public.table.key]
         return {found[name]: equal[found[name]] for name in keys} if {*keys} <= {*found} else {}
     people = {i: (a, b) for i, (a, b) in equal.items() if ours.is_person(a) and theirs.is_person(b)}
     if people:
@@ -138,11 +139,8 @@ def _joined(join: tree.Join, ours: Names, theirs: Names, tables: Tables) -> Rela
     """The relation of a join of two others."""
     left, right = ours.relation, theirs.relation
     if right.fields and any(field.table == join.right.name for field in left.fields):
-        raise InvalidInput(
-            f"table {join.right.name!r}",
-            "this name is in FROM already",
-            "Give it another name with AS.",
-        )
+        what = f"table {join.right.name!r}"
+        raise InvalidInput(what, "this name is in FROM already", "Give it another name with AS.")
     pairs = [_sides(ours, theirs, pair) for pair in join.on]
     if right.whose.public or (left.whose.public and join.kind == "inner"):
         return _lookup(join, ours, theirs, pairs)
@@ -187,10 +185,9 @@ def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relati
         rule = f"a public table is looked up by its whole key ({keys}), so that each row finds at most one"
         hint = f"Join on the key, or declare tables.{table.name}.key = {sorted(on)!r} if no two rows share it."
         raise InvalidInput(f"JOIN {table.name} ON {', '.join(sorted(on))}", rule, hint)
-    taken = {field.name.casefold() for field in rows.fields}
+    taken = {folded(field.name) for field in rows.fields}
     shown = tuple(
-        replace(field, hidden=field.name.casefold() in taken, nullable=True)
-        for field in public.fields
+        replace(field, hidden=folded(field.name) in taken, nullable=True) for field in public.fields
     )
     both = [(ours.value(one), theirs.value(other)) for one, other in pairs]
     matches = [_equal(*pair, f"JOIN {table.name}") for pair in both]
@@ -235,7 +232,7 @@ def _same_persons(
         rule = "protected tables are joined on the person, or on a declared key, so that each row belongs to one person"
         hint = f"Write JOIN {join.right.name} {how}, or ask about each table separately."
         raise InvalidInput(f"JOIN {join.right.name} ON {shown}", rule, hint)
-    same = {(one.name.casefold(), other.name.casefold()) for one, other in pairs}
+    same = {(folded(one.name), folded(other.name)) for one, other in pairs}
     matches = [
         _equal(ours.value(one), theirs.value(other), f"JOIN {join.right.name}")
         for one, other in pairs
@@ -245,7 +242,7 @@ def _same_persons(
     shown_right = tuple(
         replace(
             field,
-            hidden=field.hidden or (field.name.casefold(), field.name.casefold()) in same,
+            hidden=field.hidden or (folded(field.name), folded(field.name)) in same,
             nullable=field.nullable or join.kind == "left",
         )
         for field in right.fields
@@ -277,7 +274,7 @@ def _keyed(named: Sequence[tuple[Field, Field]], tables: Tables) -> Key | None:
                 continue
             # by the names that the declared tables have, whatever a subquery calls them
             asked = {(pair[child].column, pair[parent].column) for pair in same}
-            if asked == {(own.lower(), key.lower()) for own, key in via.keys}:
+            if asked == {(lowered(own), lowered(key)) for own, key in via.keys}:
                 return tuple(same), "right" if side == "right" else "left"
     return None
 
@@ -348,11 +345,8 @@ def expect_same_persons(ours: Whose, theirs: Whose, *, by_row: bool = False) -> 
         )
     if ours.persons != theirs.persons:
         rule = f"the persons of one are {ours.persons}, of the other {theirs.persons}: a row could belong to two"
-        raise InvalidInput(
-            what,
-            rule,
-            'Declare persons = "..." alike in both tables if they speak of the same persons.',
-        )
+        hint = 'Declare persons = "..." alike in both tables if they speak of the same persons.'
+        raise InvalidInput(what, rule, hint)
     if ours.neighbors is not theirs.neighbors:
         rule = 'one table is declared with neighbors = "add_remove", the other with "replace"'
         raise InvalidInput(what, rule, "Declare the same for both.")

@@ -106,11 +106,8 @@ class Names:
                 and named.name in field.type.values
             ):
                 rule = f"no such column is declared; it is a value of {field.name}"
-                raise InvalidInput(
-                    f"column {named.name!r}",
-                    rule,
-                    f"Text stands in single quotes: {field.name} = {quoted}.",
-                )
+                hint = f"Text stands in single quotes: {field.name} = {quoted}."
+                raise InvalidInput(f"column {named.name!r}", rule, hint)
         find(
             "column",
             named.name,
@@ -134,17 +131,11 @@ class Names:
         what = found[0]
         if what.alias == PERSON:
             rule = f"it names the protected persons of {what.table} and is not declared as a column"
-            raise InvalidInput(
-                f"column {what.name!r}",
-                rule,
-                f"Use COUNT(DISTINCT {what.name}), or declare what is public of it.",
-            )
+            hint = f"Use COUNT(DISTINCT {what.name}), or declare what is public of it."
+            raise InvalidInput(f"column {what.name!r}", rule, hint)
         rule = f"it names rows of another table and is not declared as a column of {what.table}"
-        raise InvalidInput(
-            f"column {what.name!r}",
-            rule,
-            f"Declare it under [tables.{what.table}.columns] to read it.",
-        )
+        hint = f"Declare it under [tables.{what.table}.columns] to read it."
+        raise InvalidInput(f"column {what.name!r}", rule, hint)
 
     def identities(self, expression: tree.Expression) -> list[Field]:
         """The fields that identify a person or a row, if the expression is such a column."""
@@ -172,11 +163,8 @@ class Names:
                 raise InvalidInput("IN (SELECT ...)", rule, "Put the condition into WHERE.")
             case tree.Aggregate():
                 rule = "an aggregate must stand alone in SELECT, or in a subquery with GROUP BY on the person"
-                raise InvalidInput(
-                    named.function.upper(),
-                    rule,
-                    "Ask for each separately, or group by the person in a subquery.",
-                )
+                hint = "Ask for each separately, or group by the person in a subquery."
+                raise InvalidInput(named.function.upper(), rule, hint)
             case _:
                 raise AssertionError(named)
 

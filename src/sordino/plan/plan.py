@@ -435,7 +435,7 @@ def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
     draws = (groups or 0) * sum(column.draws.draws for column in columns)
     if draws > _MOST_DRAWS:
         first = columns[0].draws
-        these = f"{draws:,} in {counted(groups, 'group')}"
+        these = f"{draws:,} in {counted(groups or 0, 'group')}"
         rule = (
             f"at most {_MOST_DRAWS:,} {first.noun} can be drawn for one answer; these are {these}"
         )
@@ -478,11 +478,8 @@ def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Dra
         not isinstance(value, tree.Aggregate) for value in own
     ):
         rule = "arithmetic is of numbers, and this is a value"
-        raise InvalidInput(
-            f"{release.column.draws.noun} of {release.column.draws.what}",
-            rule,
-            "Ask for it separately.",
-        )
+        what = f"{release.column.draws.noun} of {release.column.draws.what}"
+        raise InvalidInput(what, rule, "Ask for it separately.")
     return replace(
         release,
         pieces=max(
@@ -519,11 +516,8 @@ def _listed(query: tree.Query, keys: tuple[Key, ...]) -> dict[str, tuple[tree.Va
 def _check_names(query: tree.Query) -> None:
     names = [output.name for output in query.outputs]
     if not _asked(query):
-        raise InvalidInput(
-            "a query without aggregates",
-            "rows are never shown",
-            "Add COUNT(*) or another aggregate.",
-        )
+        what = "a query without aggregates"
+        raise InvalidInput(what, "rows are never shown", "Add COUNT(*) or another aggregate.")
     if query.having is not None:
         check_having(query.having, names)
     check_order(query.order, names)

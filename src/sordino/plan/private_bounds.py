@@ -42,12 +42,9 @@ _VAGUE = 0.25
 Limits = tuple[Fraction, Fraction]
 _UNIT = Fraction(0), Fraction(1)
 _EXTREMES: tuple[Limits, ...] = (
-    (-LARGEST, LARGEST),
-    (Fraction(0), SMALLEST / 20),
-    (-SMALLEST / 20, Fraction(0)),
-    (LARGEST * 19 / 20, LARGEST),
+    (-LARGEST, LARGEST), (Fraction(0), SMALLEST / 20), (-SMALLEST / 20, Fraction(0)), (LARGEST * 19 / 20, LARGEST),
     (-LARGEST, -LARGEST * 19 / 20),
-)
+)  # fmt: skip
 """The widest bounds that can be found, and the narrowest near zero and far from it."""
 
 

@@ -26,6 +26,7 @@ from sordino.plan.relations import (
     mentioned,
 )
 from sordino.plan.statement import Values
+from sordino.plan.uncleaned import asked_of_cells
 from sordino.query import dataset
 from sordino.query.meaning import nodes, reading
 from sordino.query.types import Number, Text
@@ -46,19 +47,14 @@ def cleaned_rows(
 def _late(relation: Relation, asked: Collection[str], *, alone: bool = True) -> dict[str, exp.Expr]:
     """How cells that nothing below reads are cleaned, by alias; `alone` says that no row can be dropped before."""
     match relation:
-        case Scan(table, fields) if not alone:
-            own = [
-                field
-                for field in fields
-                if field.alias in asked and field.identity is None and field.raw is None
-            ]
+        case Scan() if not alone:
             return {
-                field.alias: reading.read(table.columns[field.name], column(field.alias)).sql
-                for field in own
-                if not _is_looked_up(table.columns[field.name])
+                alias: reading.read(declared, column(alias)).sql
+                for alias, declared in _cleanable(relation).items()
+                if alias in asked
             }
-        case Filter(rows, conditions):
-            return _late(rows, set(asked) - mentioned(conditions), alone=False)
+        case Filter(rows):
+            return _late(rows, set(asked) - mentioned(_by_cleaning(relation)[1]), alone=False)
         case Derive(rows, _, values):
             used = [value for alias, value in values.items() if alias in asked]
             return _late(rows, set(asked) - values.keys() - mentioned(used), alone=alone)
@@ -97,11 +93,8 @@ def select_rows(
     match relation:
         case Scan():
             return _scan(relation, asked, lists, with_person, raw)
-        case Filter(rows, conditions):
-            inner = select_rows(rows, asked | mentioned(conditions), lists, owned=owned, raw=raw)
-            return _select(
-                asked, inner, with_person, where=[condition.copy() for condition in conditions]
-            )
+        case Filter():
+            return _filtered(relation, asked, lists, with_person, owned, raw)
         case Derive(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
             inner = select_rows(
@@ -146,6 +139,54 @@ def _select(
     items += [column(alias) for alias in sorted(kept, key=_place)]
     items += [named(value.copy(), alias) for alias, value in (made or {}).items()]
     return select(items or [named(exp.true(), "c")], inner, "rows", where=list(where))
+
+
+def _filtered(
+    relation: Filter,
+    asked: set[str],
+    lists: dict[str, Values],
+    with_person: bool,
+    owned: bool,
+    raw: Collection[str],
+) -> exp.Select:
+    """The rows that satisfy all conditions: first those on cells as they are, then the others, on clean ones."""
+    rows, (early, others) = relation.rows, _by_cleaning(relation)
+    needed = (asked | mentioned(others)) - {PERSON}
+    if isinstance(rows, Scan) and early:
+        cleaned = _cleanable(rows)
+        late = _late(rows, needed - set(raw), alone=False)
+        cells = _scan(rows, needed | mentioned(early), lists, with_person, cleaned)
+        inner = _select(needed, cells, with_person, where=early)
+        if late:
+            inner = _select(needed - late.keys(), inner, with_person, late)
+    else:
+        inner = select_rows(rows, needed, lists, owned=owned, raw=raw)
+    kept = [condition.copy() for condition in others]
+    return _select(asked, inner, with_person, where=kept) if kept else inner
+
+
+def _by_cleaning(relation: Filter) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The conditions that can be asked of cells as they are, in that form, and the others."""
+    early, others = list[exp.Expr](), list[exp.Expr]()
+    cells = _cleanable(relation.rows) if isinstance(relation.rows, Scan) else None
+    for condition in relation.conditions:
+        found = None if cells is None else asked_of_cells(condition, cells)
+        if found is None:
+            others.append(condition)
+        else:
+            early.append(found)
+    return early, others
+
+
+def _cleanable(scan: Scan) -> dict[str, dataset.Column]:
+    """The columns of a table that are cleaned by an expression of the cell, and not where they are used."""
+    own = [field for field in scan.fields if field.identity is None and field.raw is None]
+    columns = {field.alias: scan.table.columns[field.name] for field in own}
+    return {
+        alias: declared
+        for alias, declared in columns.items()
+        if not declared.clean and not _is_looked_up(declared)
+    }
 
 
 def _place(alias: str) -> tuple[int, str]:
@@ -232,41 +273,52 @@ def _lookup(
     raw: Collection[str] = (),
     *,
     by_key: bool = False,
+    bounded: bool = False,
 ) -> exp.Select:
-    """Each row beside the wanted columns of a public table; `by_key` says that the rows are looked up themselves."""
+    """Each row beside the wanted columns of a public table; `by_key` says that the rows are looked up themselves, and
+    `bounded` then, that nobody's or bounded persons' rows find them.
+    """
     wanted = set(asked) | mentioned([lookup.match])
     theirs = aliases(lookup.public) & wanted
     if by_key:
-        rows = _public(lookup.rows, wanted - theirs, lists)
+        rows = _public(lookup.rows, wanted - theirs, lists, bounded)
     else:
         rows = select_rows(lookup.rows, wanted - theirs, lists, owned=owned, raw=raw)
-    found = _public(lookup.public, theirs, lists).subquery(identifier("p"), copy=False)
+        bounded = not lookup.rows.whose.by_row or lookup.rows.whose.public
+    public = _public(lookup.public, theirs, lists, bounded)
+    found = public.subquery(identifier("p"), copy=False)
     inner = select([exp.Star()], rows, "q")
     return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
 
 
-def _public(public: Relation, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
+def _public(
+    public: Relation, wanted: Collection[str], lists: dict[str, Values], bounded: bool
+) -> exp.Select:
     """The wanted columns of public rows: one row for each key of the table that they begin with."""
     match public:
         case Scan():
-            return public_rows(public, wanted, lists)
+            return public_rows(public, wanted, lists, bounded=bounded)
         case Filter(rows, conditions):
-            inner = _public(rows, {*wanted, *mentioned(conditions)}, lists)
+            inner = _public(rows, {*wanted, *mentioned(conditions)}, lists, bounded)
             return _select(
                 wanted, inner, False, where=[condition.copy() for condition in conditions]
             )
         case Lookup():
-            return _lookup(public, wanted, lists, owned=False, by_key=True)
+            return _lookup(public, wanted, lists, owned=False, by_key=True, bounded=bounded)
         case _:
             raise AssertionError("no public rows are made otherwise")
 
 
-def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
-    """The wanted columns of a public table, its key among them:
-    certainly one row for each key whatever the file holds.
+def public_rows(
+    public: Scan, wanted: Collection[str], lists: dict[str, Values], *, bounded: bool = False
+) -> exp.Select:
+    """The wanted columns of a public table, its key among them: one row for each key whatever the file holds.
+
+    Where rows are `bounded` by person afterwards, or nobody's, it is enough that keys were unique when they were read:
+    what a file that is exchanged amid a question holds cannot make a person count more.
     """
     contents = public.table.contents
-    if contents is not None and contents.unique:
+    if contents is not None and contents.unique and (contents.held or bounded):
         return _scan(public, wanted, lists, with_person=False)
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]

@@ -12,14 +12,8 @@ from sordino.query.aggregates.partial import Bounding, Partial
 from sordino.query.bounds import Bounds, least
 
 __all__ = [
-    "WEIGHT",
-    "Contribution",
-    "Norm",
-    "Quota",
-    "Sensitivity",
-    "bounding",
-    "square_root_upper",
-]
+    "WEIGHT", "Contribution", "Norm", "Quota", "Sensitivity", "bounding", "square_root_upper",
+]  # fmt: skip
 
 Norm = Literal["l1", "l2"]
 

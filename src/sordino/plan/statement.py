@@ -169,11 +169,24 @@ def group_sums(
     found_of = made.select
     if measure is not None:
         weights += _weights(_besides(terms, measure), "l1")  # as draws are
-        persons = select(
-            [column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"]
-        )
+        items = [*weights, *measure.of_persons()]
+        if not lines.keys:  # a person has one share, which needs no summing up
+            items = [_of_one(item) for item in items]
+        by_person = ["u"] if lines.keys else []
+        persons = select([column("u"), *items], "shares", where=named_only, group=by_person)
         found_of = _with(found_of, "persons", persons)
     return replace(made, select=_with(found_of, "shares", shares))
+
+
+def _of_one(item: exp.Expr) -> exp.Expr:
+    """What aggregates of one row are: their argument."""
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        argument: exp.Expr = node.this
+        return argument if isinstance(node, exp.Sum | exp.BitwiseOrAgg) else node
+
+    found: exp.Expr = item.transform(plain, copy=False)
+    return found
 
 
 def _weights(terms: Sequence[Term], norm: Norm) -> list[exp.Expr]:

@@ -27,6 +27,7 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, typed
 from sordino.query.meaning.function import alike, hull, selection
+from sordino.query.same_name import folded
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Type
 
@@ -111,11 +112,8 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         raise InvalidInput("an aggregate in a subquery", rule, hint)
     if rows.every:
         rule = "a subquery with GROUP BY selects its keys, and aggregates of a person's rows"
-        raise InvalidInput(
-            "SELECT * with GROUP BY",
-            rule,
-            "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.",
-        )
+        hint = "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top."
+        raise InvalidInput("SELECT * with GROUP BY", rule, hint)
     fields: list[Field] = [field for field in relation.fields if field.alias == PERSON]
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}
@@ -220,8 +218,8 @@ def union(parts: Sequence[Relation], fresh: Fresh, *, listed: bool) -> Relation:
     columns = [[field for field in part.fields if field.type is not None] for part in parts]
     for part, own in zip(others, columns[1:], strict=True):
         expect_same_persons(first.whose, part.whose, by_row=True)
-        people, theirs = _persons(first), _persons(part)
-        same = people == theirs if listed else sum(people) == sum(theirs)
+        ours, theirs = _persons(first), _persons(part)
+        same = ours == theirs if listed else sum(ours) == sum(theirs)
         if len(own) != len(columns[0]) or not same:
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
             raise InvalidInput(
@@ -277,7 +275,7 @@ def _persons(relation: Relation) -> list[bool]:
     found: dict[tuple[str, str], bool] = {}
     for field in relation.fields:
         if field.alias == PERSON or field.type is not None:
-            column_ = field.table, field.name.casefold()
+            column_ = field.table, folded(field.name)
             found[column_] = found.get(column_, False) or field.alias == PERSON
     return list(found.values())
 

@@ -131,11 +131,8 @@ def plan_suggestion(
     makers += [partial(_column, rows, declared, name) for name in _columns(columns, declared)]
     if not makers:
         rule = "each row is another person here, and every number has its limits already"
-        raise InvalidInput(
-            f"nothing to suggest for {declared.name}",
-            rule,
-            "Name columns to look for narrower limits.",
-        )
+        what = f"nothing to suggest for {declared.name}"
+        raise InvalidInput(what, rule, "Name columns to look for narrower limits.")
     each = Price(price / len(makers), _COUNTING, later)
     searched = tuple(make(each) for make in makers)
     share = BudgetShare.of(_charge(searched), meter)
@@ -150,11 +147,8 @@ def _table(dataset: Dataset, name: str | None) -> Table:
         if len(protected) == 1:
             return protected[0]
         rule = f"bounds are suggested for one table, and this dataset protects {len(protected)}"
-        raise InvalidInput(
-            "a suggestion without a table",
-            rule,
-            f"Name one of {', '.join(t.name for t in protected)}.",
-        )
+        what = "a suggestion without a table"
+        raise InvalidInput(what, rule, f"Name one of {', '.join(t.name for t in protected)}.")
     if not isinstance(name, str):
         raise InvalidInput(
             f"table={show(name)}", "a table is named by a text", "Pass 'visits' or the like."
@@ -183,11 +177,8 @@ def _epsilon(given: Any) -> Fraction:
 
 def _keys(keys: Sequence[ColumnLike], rows: Asked, table: Table) -> tuple[Key, ...]:
     if isinstance(keys, str) or not isinstance(keys, Sequence):
-        raise InvalidInput(
-            f"keys={show(keys)}",
-            "the keys of a grouping are a list",
-            'Pass keys=["ward"] or the like.',
-        )
+        rule = "the keys of a grouping are a list"
+        raise InvalidInput(f"keys={show(keys)}", rule, 'Pass keys=["ward"] or the like.')
     if keys and rows.whose.by_row:
         rule = "every person has one row here, and so is in one group"
         raise InvalidInput("keys", rule, "Leave out keys.")
@@ -216,11 +207,8 @@ def _columns(asked: Sequence[str] | None, table: Table) -> list[str]:
         or not isinstance(asked, Sequence)
         or not all(isinstance(name, str) for name in asked)
     ):
-        raise InvalidInput(
-            f"columns={show(asked)}",
-            "columns are a list of names",
-            'Pass columns=["cost"] or the like.',
-        )
+        rule = "columns are a list of names"
+        raise InvalidInput(f"columns={show(asked)}", rule, 'Pass columns=["cost"] or the like.')
     found = [find("column", name, table.columns, "") for name in asked]
     for name in found:
         kind = table.columns[name].type
@@ -228,11 +216,8 @@ def _columns(asked: Sequence[str] | None, table: Table) -> list[str]:
             isinstance(kind, Number) and kind.values is not None
         ):
             rule = "only numbers and dates have limits, and a category lists its values"
-            raise InvalidInput(
-                f"the column {show(name)}",
-                rule,
-                "Name columns of type int, float, date or datetime.",
-            )
+            what = f"the column {show(name)}"
+            raise InvalidInput(what, rule, "Name columns of type int, float, date or datetime.")
         if found.count(name) > 1:
             raise InvalidInput(
                 f"the column {show(name)}", "it is named twice", "Name each column once."

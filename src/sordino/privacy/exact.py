@@ -23,7 +23,7 @@ _MOST_DIGITS = 5000
 
 __all__ = ["Bounds", "Number", "bounds", "brief", "closed_unit", "decimal_reading", "exact_binary", "float_lower",
            "float_upper", "four_digits", "is_finite", "least_reading", "open_unit", "positive", "readable",
-           "show"]  # fmt: skip
+           "show", "whole"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,15 @@ def closed_unit(name: str, value: Any, hint: str = "Pass a probability.") -> Bou
     return _require(
         name, value, lambda x: 0 <= x <= 1, bounds(name, value), "between 0 and 1", hint
     )
+
+
+def whole(name: str, value: Any, least: int, most: int, hint: str) -> int:
+    """A whole number of any type between these ends, or a refusal."""
+    real = isinstance(value, int | float | Integral) and not isinstance(value, bool)
+    if not real or not least <= value <= most or value != int(value):
+        rule = f"{name} must be a whole number from {least:,} to {most:,}"
+        raise InvalidInput(f"{name}={show(value)}", rule, hint)
+    return int(value)
 
 
 def least_reading(value: float) -> Fraction:

@@ -19,6 +19,7 @@ from sordino.privacy.exact import readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.privacy.wording import counted
 from sordino.query.bounds import NO_BOUNDS, Bounds
+from sordino.query.same_name import folded, lowered
 from sordino.query.tree import Value
 from sordino.query.types import Text, Type
 
@@ -144,7 +145,8 @@ class Contents:
 
     `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them, and
     `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared;
-    `unique` that no two of its rows share a key, and that no row can change any more.
+    `unique` that no two of its rows shared a key, and that its source is refused once it changed; `held` that no row
+    can change any more, not even while a question is asked.
     """
 
     columns: tuple[str, ...]
@@ -153,6 +155,7 @@ class Contents:
     empty: frozenset[str] = frozenset()
     failed: bool = False
     unique: bool = False
+    held: bool = False
 
     def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
         """The values that these columns have together, each combination once, none with a NULL."""
@@ -191,7 +194,7 @@ class Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", _Frozen(self.columns))
         if self.persons is None and self.person is not None:
-            object.__setattr__(self, "persons", self.person.casefold())
+            object.__setattr__(self, "persons", folded(self.person))
 
     @classmethod
     def declare(
@@ -265,7 +268,7 @@ class Table:
             return "row"
         return (
             self.person
-            if self.persons == self.person.casefold()
+            if self.persons == folded(self.person)
             else f"{self.person} ({self.persons})"
         )
 
@@ -279,12 +282,12 @@ class Table:
 
     def identity_column(self, name: str) -> str:
         """The name under which an engine offers the canonical form of one of the `identities`, that of a person."""
-        places = [identity.lower() for identity in self.identities]
-        return self._free(f"identity{places.index(name.lower())}")
+        places = [lowered(identity) for identity in self.identities]
+        return self._free(f"identity{places.index(lowered(name))}")
 
     def _free(self, name: str) -> str:
         """The name, made longer until no declared column has it."""
-        taken = {column.casefold() for column in self.columns}
+        taken = {folded(column) for column in self.columns}
         while name in taken:
             name += "_"
         return name

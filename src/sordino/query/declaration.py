@@ -39,6 +39,7 @@ from sordino.query.entries import (
     yes_or_no,
 )
 from sordino.query.foreign_keys import related, via
+from sordino.query.same_name import folded
 from sordino.query.sources import (
     OF_SOURCES,
     database_kind,
@@ -50,24 +51,9 @@ from sordino.query.sources import (
 )
 
 __all__ = [
-    "OF_ALL",
-    "OF_BUDGET",
-    "OF_FILE",
-    "OF_LEDGER",
-    "OF_PARENT",
-    "OF_PROTECTED",
-    "UNFILLED",
-    "Place",
-    "key_text",
-    "load",
-    "name_fault",
-    "python_budget",
-    "python_ledger",
-    "python_table",
-    "python_tables",
-    "source_kind",
-    "table_name",
-]
+    "OF_ALL", "OF_BUDGET", "OF_FILE", "OF_LEDGER", "OF_PARENT", "OF_PROTECTED", "UNFILLED", "Place", "key_text", "load",
+    "name_fault", "python_budget", "python_ledger", "python_table", "python_tables", "source_kind", "table_name",
+]  # fmt: skip
 
 UNFILLED = "TODO"
 """What a stub holds in place of the unit; it is never a column."""
@@ -150,15 +136,15 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
         raise place.wrong(unit, fault, hint)
     if unit == UNFILLED:
         raise place.wrong(unit, f"it is still to be filled in: {rule}", hint)
-    same = {name.casefold(): name for name in columns}
-    if unit.casefold() == "row":
+    same = {folded(name): name for name in columns}
+    if folded(unit) == "row":
         if unit != "row" or "row" in same:
             clash = 'unit = "row" means that each row is another person, and no column may have this name'
             raise place.wrong(
                 unit, clash, 'Write unit = "row" in small letters, or rename the column.'
             )
         return None
-    return same.get(unit.casefold(), str(unit))
+    return same.get(folded(unit), str(unit))
 
 
 def _persons(place: Place, value: Any, person: str | None) -> str:
@@ -170,7 +156,7 @@ def _persons(place: Place, value: Any, person: str | None) -> str:
         raise place.wrong(
             value, rule, "Leave out persons, or name the column of the person as unit."
         )
-    return str(value).casefold()
+    return folded(str(value))
 
 
 def _neighbors(place: Place, value: Any) -> Neighbors:
@@ -191,15 +177,15 @@ def _key(place: Place, value: Any, columns: Mapping[str, Column]) -> tuple[str, 
         return ()
     if not isinstance(value, list | tuple) or not value:
         raise place.wrong(value, "a key is a list of columns", 'Write key = ["code"] or the like.')
-    same = {name.casefold(): name for name in columns}
+    same = {folded(name): name for name in columns}
     key: list[str] = []
     for i, name in enumerate(value):
-        if not isinstance(name, str) or name.casefold() not in same:
+        if not isinstance(name, str) or folded(name) not in same:
             hint = closest(name if isinstance(name, str) else "", columns)
             raise place.item(i).wrong(name, "a key is made of declared columns", hint)
-        if same[name.casefold()] in key:
+        if same[folded(name)] in key:
             raise place.item(i).wrong(name, "the key lists it twice", "List each column once.")
-        key.append(same[name.casefold()])
+        key.append(same[folded(name)])
     return tuple(key)
 
 
@@ -223,11 +209,8 @@ def _as_name(name: str) -> str:
 def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
     tables = section(place, value)
     if not tables:
-        raise InvalidDeclaration(
-            str(place),
-            "a dataset has at least one table",
-            "Add a section [tables.visits] or the like.",
-        )
+        rule = "a dataset has at least one table"
+        raise InvalidDeclaration(str(place), rule, "Add a section [tables.visits] or the like.")
     check_names(place, tables, "table")
     read = {
         n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder)
@@ -293,11 +276,8 @@ def _ledger(place: Place, value: Any, folder: Path) -> str | None:
 def load(path: str | os.PathLike[str]) -> Dataset:
     """The dataset that a TOML file declares."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise InvalidDeclaration(
-            shown(path),
-            "a declaration is the path of a TOML file",
-            'Pass "visits.toml" or the like.',
-        )
+        rule = "a declaration is the path of a TOML file"
+        raise InvalidDeclaration(shown(path), rule, 'Pass "visits.toml" or the like.')
     file = Path(path)
     place, folder = Place(file.name), absolute(file).parent
     entries = section(place, _parsed(file), OF_FILE)
@@ -354,11 +334,8 @@ def _parsed(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
-        raise InvalidDeclaration(
-            file.name,
-            "its lists are nested too deeply",
-            "`sordino docs declaration` shows the form.",
-        ) from None
+        hint = "`sordino docs declaration` shows the form."
+        raise InvalidDeclaration(file.name, "its lists are nested too deeply", hint) from None
     except ValueError as error:
         what, line = re.fullmatch(r"(.*?)(?: \(at (.*)\))?", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
         where = f"{file.name}, {line}" if line else file.name

@@ -74,14 +74,10 @@ _OF_COLUMNS: Mapping[str, Schema] = {
     "nullable": {"type": "boolean", "default": True, "description": "Whether cells may be missing. Default: true."},
 }  # fmt: skip
 _KINDS: Mapping[Kind, str] = {
-    "int": "Whole numbers below 2^62 in size.",
-    "float": "Numbers.",
-    "bool": "True or false.",
+    "int": "Whole numbers below 2^62 in size.", "float": "Numbers.", "bool": "True or false.",
     "category": "Text or whole numbers from a public list; any other cell is read as missing.",
-    "text": "Text whose values are not declared.",
-    "date": "Days.",
-    "datetime": "Days with a time.",
-}
+    "text": "Text whose values are not declared.", "date": "Days.", "datetime": "Days with a time.",
+}  # fmt: skip
 _OF_TABLES: Mapping[str, Schema] = {
     "source": {**_TEXT, "description": f"A file that ends in {', '.join(SUFFIXES)}, relative to the folder of this file; or "
                                        '"postgresql://user@host/database", "spark", "sc://host:15002".'},

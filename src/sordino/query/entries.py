@@ -25,20 +25,9 @@ from sordino.query.same_name import folded
 from sordino.query.types import LARGEST
 
 __all__ = [
-    "LONGEST_NAME",
-    "MOST_ROWS",
-    "Place",
-    "check_names",
-    "closest",
-    "count",
-    "key_text",
-    "name_fault",
-    "number",
-    "section",
-    "shown",
-    "whole_number",
-    "yes_or_no",
-]
+    "LONGEST_NAME", "MOST_ROWS", "Place", "check_names", "closest", "count", "key_text", "name_fault", "number", "section",
+    "shown", "whole_number", "yes_or_no",
+]  # fmt: skip
 
 LONGEST_NAME, MOST_ROWS = 200, 10**9
 _PASSED: Mapping[tuple[str, ...], str] = {

@@ -14,6 +14,7 @@ from typing import Any
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Table, Via
 from sordino.query.entries import Place, check_names, closest, name_fault
+from sordino.query.same_name import folded, lowered
 
 __all__ = ["related", "via"]
 
@@ -41,7 +42,7 @@ def via(place: Place, value: Any, columns: Iterable[str]) -> Via:
         )
         if fault := name_fault(parent) or name_fault(theirs):
             raise place.at(own).wrong(written, fault, _EXAMPLE)
-        parents[parent.casefold()] = parent
+        parents[folded(parent)] = parent
         keys.append((_spelled(own, columns), theirs))
         if len(parents) > 1:
             rule = (
@@ -50,7 +51,7 @@ def via(place: Place, value: Any, columns: Iterable[str]) -> Via:
             raise place.at(own).wrong(
                 written, rule, "Name columns of one table; join the other one in questions."
             )
-        if len({column.casefold() for _, column in keys}) < len(keys):
+        if len({folded(column) for _, column in keys}) < len(keys):
             raise place.at(own).wrong(
                 written, "the parent's column is named twice", "Name each column of its key once."
             )
@@ -69,7 +70,7 @@ def related(place: Place, tables: Mapping[str, Table]) -> dict[str, Table]:
             root = _root(place.at(name).at("via"), table, found)
             found[name] = replace(table, persons=root.persons, neighbors=root.neighbors)
             for owner, columns in ((name, table.via.own), (table.via.parent, table.via.of_parent)):
-                identities[owner].update((column.lower(), column) for column in columns)
+                identities[owner].update((lowered(column), column) for column in columns)
     return {
         name: replace(table, identities=tuple(identities[name].values()))
         for name, table in found.items()
@@ -80,14 +81,11 @@ def _found(place: Place, table: Table, tables: Mapping[str, Table]) -> Via | Non
     """The via with its parent as it is declared, which must have persons."""
     if table.via is None:
         return None
-    spelled = {name.casefold(): name for name in tables}
-    name = spelled.get(table.via.parent.casefold())
+    spelled = {folded(name): name for name in tables}
+    name = spelled.get(folded(table.via.parent))
     if name is None:
-        raise InvalidDeclaration(
-            f"{place} with {table.via}",
-            "no such table is declared",
-            closest(table.via.parent, tables),
-        )
+        what, rule = f"{place} with {table.via}", "no such table is declared"
+        raise InvalidDeclaration(what, rule, closest(table.via.parent, tables))
     parent = tables[name]
     if not parent.has_persons:
         one = table.via.of_parent[0]
@@ -124,4 +122,4 @@ def _root(place: Place, table: Table, tables: Mapping[str, Table]) -> Table:
 
 def _spelled(name: str, known: Iterable[str]) -> str:
     """The name as it is declared, if it is."""
-    return next((other for other in known if other.casefold() == name.casefold()), name)
+    return next((other for other in known if folded(other) == folded(name)), name)

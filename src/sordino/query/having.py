@@ -32,16 +32,8 @@ from sordino.query.tree import (
 )
 
 __all__ = [
-    "SUPPORTED",
-    "Cell",
-    "Index",
-    "check_having",
-    "check_order",
-    "evaluate",
-    "limited",
-    "ordered",
-    "where_true",
-]
+    "SUPPORTED", "Cell", "Index", "check_having", "check_order", "evaluate", "limited", "ordered", "where_true",
+]  # fmt: skip
 
 Cell: TypeAlias = bool | int | float | Fraction | str | date | datetime | None
 Index: TypeAlias = npt.NDArray[np.intp]
@@ -82,11 +74,8 @@ def check_having(expression: Expression, names: Collection[str]) -> None:
                     else f"{least} or {most}"
                 )
                 hint = "Write it as in SQL."
-                raise InvalidInput(
-                    f"{function} of {len(arguments)} in HAVING",
-                    f"it takes {wanted} arguments",
-                    hint,
-                )
+                what = f"{function} of {len(arguments)} in HAVING"
+                raise InvalidInput(what, f"it takes {wanted} arguments", hint)
             if function == "round" and len(arguments) == 2:
                 _check_digits(arguments[1])
             for argument in arguments:
@@ -220,13 +209,8 @@ def _and(truths: list[bool | None]) -> bool | None:
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 def _compare(compared: Callable[[Any, Any], bool], a: Cell, b: Cell) -> bool | None:
@@ -267,14 +251,7 @@ def _round(x: Any, digits: int = 0) -> Any:
 
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: (
-        a / b if isinstance(a, float) or isinstance(b, float) else Fraction(a) / Fraction(b)
-    ),
-    "neg": lambda a: -a,
-    "abs": abs,
-    "floor": math.floor,
-    "round": _round,
-}
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
+    "/": lambda a, b: (a / b if isinstance(a, float) or isinstance(b, float) else Fraction(a) / Fraction(b)),
+    "neg": lambda a: -a, "abs": abs, "floor": math.floor, "round": _round,
+}  # fmt: skip

@@ -66,11 +66,8 @@ def takes_offer(method: _Method) -> _Method:
     def expecting_names(*given: Any, **options: Any) -> Any:
         if len(given) > len(free):
             shown = ", ".join(show(value) for value in given[len(free) :])
-            raise InvalidInput(
-                shown,
-                "what is passed beside a question has a name",
-                "Write epsilon=0.1, or error=50.",
-            )
+            rule = "what is passed beside a question has a name"
+            raise InvalidInput(shown, rule, "Write epsilon=0.1, or error=50.")
         return method(*given, **options)
 
     whole = signature.replace(parameters=[*free, *named, *(p for p in own if p.kind is kind)])

@@ -14,6 +14,8 @@ def folded(name: str) -> str:
         >>> folded("Stra\u00dfe") == folded("STRASSE"), folded("caf\u00e9") == folded("CAFE\u0301")
         (True, True)
     """
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

@@ -14,6 +14,7 @@ from sordino.privacy.exact import readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.privacy.wording import counted
 from sordino.query.dataset import Column, Dataset, Table
+from sordino.query.same_name import folded
 from sordino.query.types import Number, Text
 
 __all__ = ["Remark", "second_look"]
@@ -110,7 +111,7 @@ def _of_column(key: str, name: str, column: Column, table: Table) -> Iterator[Re
         yield Remark(
             key, "its name sounds as if it told who somebody is. Drop it, unless questions need it."
         )
-    if not table.public and table.person is not None and name.casefold() == table.person.casefold():
+    if not table.public and table.person is not None and folded(name) == folded(table.person):
         yield Remark(key, "it names the persons. Drop it: persons can be counted without it.")
     if isinstance(kind, Number) and kind.values is None and not table.public:
         if kind.lower is None or kind.upper is None:

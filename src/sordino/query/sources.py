@@ -23,19 +23,9 @@ from sordino.query.dataset import Source, Table
 from sordino.query.entries import Place, closest, name_fault, yes_or_no
 
 __all__ = [
-    "FORMATS",
-    "OF_SOURCES",
-    "SUFFIXES",
-    "Engine",
-    "database_kind",
-    "engine_of",
-    "expect_one_engine",
-    "name_parts",
-    "read_source",
-    "shown_address",
-    "source_kind",
-    "table_name",
-]
+    "FORMATS", "OF_SOURCES", "SUFFIXES", "Engine", "database_kind", "engine_of", "expect_one_engine", "name_parts",
+    "read_source", "shown_address", "source_kind", "table_name",
+]  # fmt: skip
 
 Engine: TypeAlias = Literal["duckdb", "postgres", "spark"]
 

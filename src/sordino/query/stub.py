@@ -26,6 +26,7 @@ from sordino.privacy.paths import not_a_file
 from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault
 from sordino.query.header_types import suggested
+from sordino.query.same_name import folded
 from sordino.query.sources import database_kind, name_parts, shown_address, source_kind, table_name
 
 __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
@@ -33,14 +34,10 @@ __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
 _LONGEST_HEADER = 2**20
 
 _HINTS: Mapping[Kind, str] = {
-    "int": "min = ?, max = ?",
-    "float": "min = ?, max = ?, step = ?",
-    "bool": "",
-    "category": "",
+    "int": "min = ?, max = ?", "float": "min = ?, max = ?, step = ?", "bool": "", "category": "",
     "text": 'type = "category", values = [?] if its values are public',
-    "date": "min = ?, max = ?",
-    "datetime": "min = ?, max = ?",
-}
+    "date": "min = ?, max = ?", "datetime": "min = ?, max = ?",
+}  # fmt: skip
 _CSV_HINT = 'type = "int", "float", "bool", "date", "datetime", or "category" with values = [?]'
 
 Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]
@@ -112,9 +109,8 @@ def _sections(
 
 def _of_database(kind: str, address: str, table: str | None, *, public: bool) -> list[_Section]:
     """The tables of a database: its engine tells them; the password of the address is not written down."""
-    tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(
-        address, table
-    )
+    catalog = import_module("sordino.engines.openers").catalog_of(kind)
+    tables: dict[str, Fields] = catalog.tables_of(address, table)
     shown = "spark" if address == "spark" else shown_address(address)
     if not tables:
         hint = "Check the address and the rights of its user, or name one table."
@@ -123,9 +119,7 @@ def _of_database(kind: str, address: str, table: str | None, *, public: bool) ->
     for place, fields in tables.items():
         own = (name_parts(place) or [place])[-1]
         named[
-            own
-            if own.casefold() not in {name.casefold() for name in named}
-            else place.replace(".", "_")
+            own if folded(own) not in {folded(name) for name in named} else place.replace(".", "_")
         ] = place, fields
     return [
         _Section(name, shown, fields, inside=place, public=public)
@@ -141,11 +135,11 @@ def _named_apart(sections: Sequence[_Section]) -> list[_Section]:
     for section in sections:
         first = "data" if name_fault(section.name) else section.name
         tries = chain([first], (f"{first}_{n}" for n in count(2)))
-        name = next(each for each in tries if each.casefold() not in found)
+        name = next(each for each in tries if folded(each) not in found)
         inside = section.inside
         if name != section.name and section.source.lower().endswith(".duckdb"):
             inside = section.name
-        found[name.casefold()] = replace(section, name=name, inside=inside)
+        found[folded(name)] = replace(section, name=name, inside=inside)
     return list(found.values())
 
 
@@ -283,11 +277,8 @@ def _csv_fields(file: Path) -> Fields:
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None
     if not names or len(header) == _LONGEST_HEADER:
-        raise InvalidDeclaration(
-            show(file.name),
-            "its first line is empty, or longer than 1 MiB",
-            "It must name the columns.",
-        )
+        rule = "its first line is empty, or longer than 1 MiB"
+        raise InvalidDeclaration(show(file.name), rule, "It must name the columns.")
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         rule = "the columns of a CSV file are separated by commas"
         raise InvalidDeclaration(show(file.name), rule, "Convert it, to Parquet if you can.")
@@ -347,7 +338,7 @@ def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
     for position, (name, kind, word) in enumerate(fields, start=1):
         if fault := name_fault(name):
             left_out.append(f"column {position}: {fault}")
-        elif name.casefold() in seen:
+        elif folded(name) in seen:
             left_out.append(f"{_quoted(name)}: another column has this name, but for case")
         elif kind is None:
             left_out.append(f"{_quoted(name)}: type {word} is not supported")
@@ -355,7 +346,7 @@ def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
             hint = _CSV_HINT if from_csv and kind == "text" else _HINTS[kind]
             line = f'{key_text(name)} = {{ type = "{kind}" }}'
             lines.append(f"{line:<40}  # {hint}" if hint else line)
-        seen.add(name.casefold())
+        seen.add(folded(name))
     return lines + (["# Left out:"] + [f"#   {line}" for line in left_out] if left_out else [])
 
 

@@ -12,19 +12,9 @@ from fractions import Fraction
 from typing import TypeAlias
 
 __all__ = [
-    "FIRST_DAY",
-    "LARGEST",
-    "LAST_DAY",
-    "Day",
-    "Moment",
-    "Nothing",
-    "Number",
-    "Text",
-    "Truth",
-    "Type",
-    "default_step",
+    "FIRST_DAY", "LARGEST", "LAST_DAY", "Day", "Moment", "Nothing", "Number", "Text", "Truth", "Type", "default_step",
     "power_of_ten_below",
-]
+]  # fmt: skip
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 FIRST_MOMENT, LAST_MOMENT = (

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sordino.audit.claim import whole
 from sordino.errors import InvalidInput, TooLarge
-from sordino.privacy.exact import Number, decimal_reading, show
+from sordino.privacy.exact import Number, decimal_reading, show, whole
 
 __all__ = ["Coin", "law"]
 

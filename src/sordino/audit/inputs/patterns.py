@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.claim import whole
 from sordino.audit.inputs.neighbors import Pair, Relation, checked_relation
 from sordino.audit.inputs.rows import form, forms, read_rows
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import show
+from sordino.privacy.exact import show, whole
 
 __all__ = ["patterns"]
 

@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sordino.engines.duckdb import arrow, csv_records
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits
 from sordino.query.dataset import Dataset, Source, Table
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "form",
     "forms",
     "owners",
-    "random_order",
     "read_rows",
     "stored_rows",
     "with_rows",
@@ -84,15 +81,6 @@ def forms(cells: Iterable[Any]) -> tuple[Hashable, ...]:
     if kinds <= _PLAIN or (kinds <= _PLAIN | {float} and all(x == x for x in cells)):
         return cells
     return tuple(map(form, cells))
-
-
-def random_order(count: int) -> npt.NDArray[np.intp]:
-    """The places of this many rows, in random order."""
-    parts = [
-        bits.source().words(min(bits.CHUNK, count - start)).copy()
-        for start in range(0, count, bits.CHUNK)
-    ]
-    return np.argsort(np.concatenate(parts))
 
 
 def stored_rows(table: Table) -> Any:

@@ -1,6 +1,6 @@
 """The zoo: mechanisms of known truth, right ones and broken ones, on which an auditor can be tried.
 
-They are listed in zoo.toml, and their functions are in the modules beside it; both are read when they are first asked
+They are listed in zoo.toml, each as a formula in the words of vocabulary.py; both are read when they are first asked
 for. `run` audits them all, so that together they are right with probability `confidence`.
 """
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
-from sordino.audit.sampled.runs import in_batches
+from sordino.audit.known_truth.queries import visits
+from sordino.audit.known_truth.vocabulary import formula
 
 __all__ = ["ZooEntry", "read_entry"]
 
@@ -19,7 +18,8 @@ class ZooEntry:
     `truth` is the epsilon that it truly needs at the claimed delta, in the worst case of the neighbours below;
     infinite if none is enough. Of a broken one it may also be a lower bound, of a right one an upper bound.
 
-    `mechanism` is called as its audit does: with `size=` in batches or for one output, with a coin, or it is a query.
+    `mechanism` is one of ours, or is called as its audit does: with `size=` in batches or for one output, with a coin;
+    or it is a query.
     With `pair` the audit compares these two inputs; without, it searches the patterns of `neighbors`, `length` and
     `domain`.
     """
@@ -41,29 +41,12 @@ class ZooEntry:
 
 
 def read_entry(name: str, fields: dict[str, Any]) -> ZooEntry:
-    """The entry of a table in TOML.
-
-    `mechanism` is a SQL query, or names a function of a module of this room, beside the options that it is called with.
-    """
-    fields = dict(fields)
-    for ends in ("pair", "domain"):
-        if ends in fields:
-            fields[ends] = tuple(fields[ends])
-    if isinstance(fields["mechanism"], dict):
-        fields["mechanism"] = _mechanism(**fields["mechanism"])
+    """The entry of a table in TOML, whose `mechanism` is a SQL query or a formula."""
+    known: dict[str, Any] = {**fields, "name": name}
+    for ends in {"pair", "domain"} & known.keys():
+        known[ends] = tuple(known[ends])
+    if known["mechanism"].startswith("SELECT "):
+        known["pair"] = tuple(map(visits, known["pair"]))
     else:
-        from sordino.audit.known_truth.programs import visits
-
-        fields["pair"] = tuple(map(visits, fields["pair"]))
-    return ZooEntry(name=name, **fields)
-
-
-def _mechanism(function: str, **options: Any) -> Callable[..., Any]:
-    """The function with its options; a function of this package, whose draws are known to be independent."""
-    module, name = function.split(".")
-    made: Callable[..., Any] = getattr(import_module(f"sordino.audit.known_truth.{module}"), name)
-    if not options:
-        return made
-    if in_batches(made):
-        return lambda data, *, size: made(data, size, **options)
-    return lambda data: made(data, **options)
+        known["mechanism"] = formula(known["mechanism"])
+    return ZooEntry(**known)

@@ -1,13 +1,15 @@
-"""The audit of a function: its calls are recorded on one input and replayed on the other, call by call.
+"""The audit of a function: its calls are recorded on one input and replayed on each of its neighbours, call by call.
 
-Tapes in both directions, distances call by call, and the total cost: what this proves is in replay.md.
+Queries are functions of datasets. There are tapes in both directions, distances call by call, and the total cost: what
+this proves is in replay.md.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +38,7 @@ _OWN_NOISE = (
     "Audit it as a black box with so.audit, or let all "
     "its randomness come from Sordino's mechanisms, in one thread."
 )
+_KEEP = "Distances are exact, in units of each sum's lattice: keep this report with the data."
 _ALIKE = "Nothing but the exact values differs, and these no further than declared"
 _BOUNDS = "Of some calls only upper bounds are known: the claim is neither refuted nor supported."
 
@@ -77,6 +80,8 @@ class _Seen:
 class _Run:
     """One record, replayed on the other input: calls, and the first difference in words."""
 
+    neighbour: str
+    """What D was compared with."""
     sides: tuple[str, str]
     record: Record
     seen: tuple[_Seen, ...] = ()
@@ -111,26 +116,28 @@ class _Run:
 
 @dataclass(frozen=True)
 class FunctionReplay:
-    """The audit of a function on two inputs; `limit` gives the declared sensitivity of the i-th call."""
+    """The audit of a function on D and its named neighbours; `limit` is the declared sensitivity of the i-th call."""
 
     function: Callable[[Any], Any]
-    d1: Any
-    d2: Any
+    data: Any
+    others: Mapping[str, Any]
     checked: Checked
     claim: Claim
     limit: Callable[[int], Fraction | None]
     name: str
     tapes: int
+    asked: bool = False
+    """Whether it is one question to datasets, whose neighbours go by their names."""
 
     def report(self) -> Report:
         """What was found, whatever it is; the function's own errors included."""
         if not self.checked.ok:
             return self._undecided(self.checked.problem)
         runs: list[_Run] = []
-        there, back = (("D", "D'"), self.d1, self.d2), (("D'", "D"), self.d2, self.d1)
-        for direction in (there, back) * self.tapes:
+        there, back = ("D", "D'"), ("D'", "D")
+        for label, sides in itertools.product(self.others, (there, back) * self.tapes):
             try:
-                runs.append(self._run(*direction))
+                runs.append(self._run(label, sides))
             except Opaque as kind:
                 what = f"its result holds {kind}, which cannot be compared. Return plain values, arrays or tables."
                 return self._undecided(what)
@@ -140,20 +147,23 @@ class FunctionReplay:
                 break
         return self._judged(runs)
 
-    def _run(self, sides: tuple[str, str], data: Any, other: Any) -> _Run:
+    def _run(self, label: str, sides: tuple[str, str]) -> _Run:
+        data, other = (self.data if side == "D" else self.others[label] for side in sides)
         known = record(self.function, data)
         again = replay_on(self.function, data, known, (sides[0], f"{sides[0]} again"))
         if again.difference is not None:
             what = f"Run again on {sides[0]} with the same noise it is not the same: {again.difference}."
             trouble = f"{what} It has randomness or state of its own. {_OWN_NOISE}"
-            return _Run(sides, known, trouble=trouble)
+            return _Run(label, sides, known, trouble=trouble)
         found = replay_on(self.function, other, known, sides)
         if found.unaligned:
             what = f"{found.difference}. Which key is which on the two inputs cannot be told."
             hint = "Give every key of either input a weight, zeros too, or ask the query through a Session."
-            return _Run(sides, known, trouble=f"{what} {hint}")
+            return _Run(label, sides, known, trouble=f"{what} {hint}")
         pairs = lives(zip(known.calls, found.calls, strict=False))
-        return _Run(sides, known, tuple(self._seen(*pair) for pair in pairs), found.difference)
+        return _Run(
+            label, sides, known, tuple(self._seen(*pair) for pair in pairs), found.difference
+        )
 
     def _seen(self, number: int, known: Call, call: Call) -> _Seen:
         limit = self.limit(number - 1)
@@ -162,13 +172,16 @@ class FunctionReplay:
 
     def _judged(self, runs: list[_Run]) -> Report:
         last = runs[-1]
+        where = "" if last.neighbour == "D'" else f"{last.neighbour}: "
         if last.difference:
-            return self._made(
-                Verdict.VIOLATED, sentence(last.difference), runs, last, last.difference
-            )
+            witness = f"{where}{last.difference}"
+            return self._made(Verdict.VIOLATED, sentence(witness), runs, last, witness)
         if last.broken:
-            said = f"{sentence(last.broken)} A person moves the values further than the noise is made for."
-            return self._made(Verdict.VIOLATED, said, runs, last, last.broken)
+            witness = f"{where}{last.broken}"
+            said = (
+                f"{sentence(witness)} A person moves the values further than the noise is made for."
+            )
+            return self._made(Verdict.VIOLATED, said, runs, last, witness)
         if all(run.raised for run in runs):
             why = f"it raises {last.raised} on both inputs, so that there is no answer"
             return self._undecided(why, runs)
@@ -202,7 +215,9 @@ class FunctionReplay:
         found: Bracket | None = None,
     ) -> Report:  # fmt: skip
         epsilon, notes = self._claim_in_words(shown_run, found)
-        if len({run.calls for run in runs if run.sides[0] == "D"}) > 1:
+        if self.asked:
+            notes = [_KEEP]
+        elif len({run.calls for run in runs if run.sides[0] == "D"}) > 1:
             notes.append(
                 "What is called depends on noisy outputs: the costs are those of the transcripts that were seen."
             )
@@ -224,12 +239,20 @@ class FunctionReplay:
             verdict=verdict,
             summary=summary,
             witness=witness,
-            pair=(brief(self.d1), brief(self.d2)),
+            pair=self._pair(runs),
             relation=self.checked.relation,
             facts=self._facts(runs, shown_run, found),
             notes=tuple(notes),
-            grids=(_grid(shown_run),) if shown_run is not None and called else (),
+            grids=self._grids(runs, shown_run) if called else (),
         )
+
+    def _pair(self, runs: Sequence[_Run]) -> tuple[str, str] | None:
+        if self.asked:
+            return ("D", runs[-1].neighbour) if runs else None
+        return brief(self.data), brief(self.others["D'"])
+
+    def _grids(self, runs: Sequence[_Run], run: _Run | None) -> tuple[Grid, ...]:
+        return (_largest(runs) if self.asked else _grid(run),) if run is not None else ()
 
     def _claim_in_words(self, run: _Run | None, found: Bracket | None) -> tuple[float, list[str]]:
         """The epsilon of the report; where none was claimed, what the calls were made for, or what was observed."""
@@ -254,8 +277,11 @@ class FunctionReplay:
             last = runs[-1]
             ended = (last.difference or last.broken or last.trouble) is not None
             how = "ended at the first difference" if ended else "each in both directions"
-            facts.append(("tapes", f"{(len(runs) + 1) // 2}, {how}"))
-        if run is not None:
+            labels = [run.neighbour for run in runs]
+            if self.asked:
+                facts.append(("neighbours compared", str(len(set(labels)))))
+            facts.append(("tapes", f"{(labels.count(labels[-1]) + 1) // 2}, {how}"))
+        if run is not None and not self.asked:
             facts.append(("calls of mechanisms", str(len(run.record.calls))))
         if found is not None:
             facts.append(("epsilon observed", cost_range(found)))
@@ -278,3 +304,18 @@ def _grid(run: _Run) -> Grid:
             rows.append((*first, *distance_cells(distance), cost))
             first, cost = ("", "", ""), ""
     return Grid("Calls and how far apart their exact values are", headings, tuple(rows))
+
+
+def _largest(runs: Sequence[_Run]) -> Grid:
+    """The largest distance of each part of an answer in each norm, and between which inputs it was."""
+    worst: dict[int, tuple[Distance, str]] = {}
+    for run in runs:
+        for i, distance in enumerate(d for one in run.seen for d in one.distances):
+            if i not in worst or distance.observed > worst[i][0].observed:
+                worst[i] = (distance, run.neighbour)
+    rows = []
+    for distance, label in worst.values():
+        part, _, norm = distance.norm.rpartition(" ")
+        rows.append((part or "Tables", *distance_cells(replace(distance, norm=norm)), label))
+    headings = ("part", "distance", "declared", "share", "from D to")
+    return Grid("Exact sums, largest distances", headings, tuple(rows))

@@ -1,45 +1,34 @@
-"""The audit of one query on neighbouring datasets: plans, exact sums in every norm, and answers with frozen noise."""
+"""The audit of one query on neighbouring datasets: a function of data, planned and read once, is replayed."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.inputs.neighbors import Checked, Relation, check
 from sordino.audit.inputs.rows import Owner, column_named, owners, stored_rows, with_rows
-from sordino.audit.replayed.cost import Cost
-from sordino.audit.replayed.distances import Moved, exactly, moved
-from sordino.audit.replayed.observed import (
-    Distance,
-    cost_range,
-    distance_cells,
-    norm_name,
-    plan_cost,
-    plan_distance,
-    sentence,
-)
-from sordino.audit.reporting.report import Grid, Report, Verdict
+from sordino.audit.replayed.function_replay import Claim, FunctionReplay
+from sordino.audit.reporting.report import Report
+from sordino.engines.engine import Exact
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.mechanisms import bits
-from sordino.plan.cost import Cost as Offer
+from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
-from sordino.privacy.exact import float_upper, readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.privacy.wording import a_or_an, counted
 from sordino.query.dataset import Dataset, Table
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
-from sordino.release import Groups, exact_groups, finished, noisy_groups
-
-if TYPE_CHECKING:
-    from sordino.workloads.grouping_sets import GroupingSetsPlan
+from sordino.release import release
+from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets
+from sordino.workloads.release import release_marginals
 
 __all__ = ["Neighbourhood", "neighbourhood", "replay_query"]
 
@@ -49,7 +38,7 @@ class Neighbourhood:
     """Some neighbours with their names, and how many persons there are to choose from."""
 
     persons: int
-    members: tuple[tuple[str, Dataset], ...]
+    members: dict[str, Dataset]
 
 
 def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
@@ -68,7 +57,7 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
                 places[name][owner].append(place)
     own = places[table.name]
     order = list(own)
-    members = []
+    members: dict[str, Dataset] = {}
     for person in _chosen(own, most):
         rows, donor = own[person], None
         who = f"row {rows[0] + 1}"
@@ -85,11 +74,12 @@ def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
             if person in places[t.name] or donor in places[t.name]
         }
         tables = {**dataset.tables, **changed}
-        member = Dataset(
+        if label in members:
+            label = f"{label} (number {len(members) + 1})"
+        members[label] = Dataset(
             tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta
         )
-        members.append((label, member))
-    return Neighbourhood(len(own), tuple(members))
+    return Neighbourhood(len(own), members)
 
 
 def _without(
@@ -128,9 +118,6 @@ def _chosen(rows: dict[Owner, list[int]], most: int) -> list[Owner]:
     return [*heavy, *light, *some]
 
 
-_NOTE = "Distances are exact, in units of each sum's lattice: keep this report with the data."
-
-
 def replay_query(
     query: Query, one: Any, other: Any, offer: Mapping[str, Any], *, neighbors: Relation, name: str | None, tapes: int,
     persons: int,
@@ -142,210 +129,74 @@ def replay_query(
             raise InvalidInput(
                 a_or_an(type(dataset).__name__), "a query is replayed on Datasets", hint
             )
-    cost, title = Offer.offered(**offer), name or sql_text(query)
-    audit: _Audit
-    if query.sets is None:
-        plan = _plan(query, one, cost)
-        audit, whose = _QueryAudit(plan, title, tapes), plan.whose
+    question = _Question(query, Cost.offered(**offer))
+    plan = question.planned(one)
+    if isinstance(plan, Plan):
+        whose, claim = plan.whose, Claim(plan.price.epsilon, plan.price.delta)
     else:
-        from sordino.audit.replayed.tables_replay import TablesAudit
-
-        tables = _tables_plan(query, one, cost)
-        audit = TablesAudit(tables, lambda data: _tables_plan(query, data, cost), title, tapes)
-        whose = tables.workload.whose
+        whose, claim = plan.workload.whose, Claim(plan.epsilon, plan.workload.delta)
     if other is not None:
-        return audit.report(one, [("D'", other)], check(one, other, neighbors))
-    around = neighbourhood(one, one.tables[whose.tables[0]], persons)
-    done = "replaced" if whose.neighbors is Neighbors.REPLACE else "left out"
-    relation = f"{len(around.members)} of {around.persons} persons, each {done} in turn"
-    problem = "" if around.members else f"there are too few persons for one to be {done}"
-    return audit.report(one, list(around.members), Checked(not problem, relation, problem))
-
-
-class _Audit(Protocol):
-    """The audit of one question."""
-
-    def report(
-        self, dataset: Dataset, others: list[tuple[str, Dataset]], checked: Checked
-    ) -> Report:
-        """What a dataset and its named neighbours show; nothing where they could not be checked."""
-
-
-def _plan(query: Query, dataset: Dataset, cost: Offer) -> Plan:
-    return make_plan(query, read_public_tables(dataset, query), cost, _meter(dataset))
-
-
-def _tables_plan(query: Query, dataset: Dataset, cost: Offer) -> GroupingSetsPlan:
-    from sordino.workloads.grouping_sets import plan_grouping_sets
-
-    return plan_grouping_sets(query, read_public_tables(dataset, query), cost, _meter(dataset))
-
-
-def _meter(dataset: Dataset) -> TwoMeterFilter:
-    if dataset.budget is None:
-        hint = "Declare one: Dataset(..., budget={'epsilon': 1})."
-        raise InvalidInput("a dataset without a budget", "a query is planned within a budget", hint)
-    return TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """D and one neighbour: what differs that must not, the distances, and what the answer costs at them."""
-
-    label: str
-    difference: str | None
-    moved: tuple[Moved, ...] = ()
-    cost: Cost | None = None
-
-    @property
-    def witness(self) -> str | None:
-        """The first thing that is wrong."""
-        wrong = next((part for part in self.moved if part.broken), None)
-        if self.difference is not None or wrong is None:
-            return self.difference
-        distance = plan_distance(wrong)
-        apart = f"{distance.norm}: the exact sums are {readable(distance.observed)} apart"
-        return f"{norm_name(apart)}, declared are {readable(distance.declared or Fraction(0))}"
-
-
-@dataclass(frozen=True)
-class _QueryAudit:
-    plan: Plan
-    name: str
-    tapes: int
-
-    def report(
-        self, dataset: Dataset, others: list[tuple[str, Dataset]], checked: Checked
-    ) -> Report:
-        """Compare with each neighbour until one shows a difference."""
-        relation = checked.relation
-        if not checked.ok:
-            return self._undecided(checked.problem, relation)
-        found: list[_Compared] = []
-        groups, failure = self._groups(dataset)
-        for label, other in others:
-            theirs, trouble = self._groups(other)
-            where = "D" if groups is None else label
-            failures = [error for error in (failure, trouble) if error is not None]
-            if len(failures) == 1 and isinstance(failures[0], EngineFailed):
-                found.append(_Compared(label, f"the engine fails on {where} only"))
-            elif groups is None or theirs is None:
-                return self._undecided(f"{where} cannot be read: {failures[0]}", relation)
-            else:
-                found.append(self._compared(label, other, groups, theirs))
-            if found[-1].witness is not None:
+        others, checked = {"D'": other}, check(one, other, neighbors)
+    else:
+        around = neighbourhood(one, one.tables[whose.tables[0]], persons)
+        others = around.members
+        done = "replaced" if whose.neighbors is Neighbors.REPLACE else "left out"
+        relation = f"{len(others)} of {around.persons} persons, each {done} in turn"
+        problem = "" if others else f"there are too few persons for one to be {done}"
+        checked = Checked(not problem, relation, problem)
+    if checked.ok:
+        for label, dataset in {"D": one, **others}.items():
+            try:
+                question.read(dataset)
+            except InvalidDeclaration as error:
+                checked = Checked(False, checked.relation, f"{label} cannot be read: {error}")
                 break
-        return self._judged(found, relation)
+    title = name or sql_text(query)
+    return FunctionReplay(
+        question, one, others, checked, claim, lambda _: None, title, tapes, asked=True
+    ).report()
 
-    def _groups(self, dataset: Dataset) -> tuple[Groups | None, Exception | None]:
-        """The exact groups that the engine finds, or why there are none."""
-        tables = list(dataset.tables.values())
-        try:
-            with contextlib.closing(opener_of(tables)(tables)) as engine:
-                exacts = [engine.run(statement) for statement in self.plan.statements]
-                return exact_groups(self.plan, exacts), None
-        except (EngineFailed, InvalidDeclaration) as error:
-            return None, error
 
-    def _compared(self, label: str, other: Dataset, groups: Groups, theirs: Groups) -> _Compared:
-        again = _plan(self.plan.query, other, self.plan.cost)
-        for what, same in (
-            ("the plan", str(self.plan) == str(again)),
-            ("its SQL", self.plan.sql() == again.sql()),
-            ("its charge", self.plan.charge == again.charge),
-        ):
-            if not same:
-                why = f"{what} is not the same on D and {label}, so it was made from data"
-                return _Compared(label, why)
-        if not self.plan.private_keys and groups.keys != theirs.keys:
-            return _Compared(label, "the keys are public, and not the same on both")
-        difference = self._public(groups, theirs)
-        for one, another in ((groups, theirs), (theirs, groups)):
-            difference = difference or self._frozen(one, another)
-        distances = moved(self.plan, exactly(groups), exactly(theirs))
-        return _Compared(label, difference, tuple(distances), plan_cost(self.plan, groups, theirs))
+@dataclass(frozen=True)
+class _Question:
+    """A query as a function of datasets: each is planned and read once."""
 
-    @staticmethod
-    def _public(groups: Groups, theirs: Groups) -> str | None:
-        for name, numbers in groups.public.items():
-            a, b = numbers.tolist(), theirs.public[name].tolist()
-            if a != b:
-                return f"a number that is released without noise is {show(a)} on D and {show(b)} on its neighbour"
-        return None
+    query: Query
+    cost: Cost
+    known: dict[int, tuple[Plan | GroupingSetsPlan, list[Exact] | EngineFailed]] = field(
+        default_factory=dict
+    )
 
-    def _frozen(self, groups: Groups, theirs: Groups) -> str | None:
-        """The answers of both with the noisy numbers of one must be the same bytes."""
-        for _ in range(self.tapes):
-            noisy = noisy_groups(groups, self.plan)
-            both = (finished(noisy, exact.public, self.plan) for exact in (groups, theirs))
-            ours, own = (answer.to_json() for answer in both)
-            if ours != own:
-                return "with the same noise the answers differ"
-        return None
-
-    def _judged(self, found: list[_Compared], relation: str) -> Report:
-        last = found[-1]
-        if last.witness is not None:
-            witness = last.witness if last.label == "D'" else f"{last.label}: {last.witness}"
-            return self._made(Verdict.VIOLATED, sentence(witness), found, relation, witness)
-        price = self.plan.price
-        for one in found:
-            if one.cost is None or (within := one.cost.within(price.epsilon, price.delta)):
-                continue
-            cost = cost_range(one.cost.epsilon_bounds(price.delta))
-            said = (
-                f"{one.label}: the answer costs {cost}, and its price is {readable(price.epsilon)}"
+    def planned(self, dataset: Dataset) -> Plan | GroupingSetsPlan:
+        """The plan on a dataset, within its budget."""
+        if dataset.budget is None:
+            hint = "Declare one: Dataset(..., budget={'epsilon': 1})."
+            raise InvalidInput(
+                "a dataset without a budget", "a query is planned within a budget", hint
             )
-            if within is None:
-                return self._made(Verdict.UNDECIDED, sentence(said), found, relation)
-            return self._made(Verdict.VIOLATED, sentence(said), found, relation, said)
-        summary = "Plan, SQL, charge and answer are the same, and the exact sums no further apart than the plan declares."
-        return self._made(Verdict.HOLDS, summary, found, relation)
+        meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
+        make = make_plan if self.query.sets is None else plan_grouping_sets
+        return make(self.query, read_public_tables(dataset, self.query), self.cost, meter)
 
-    def _undecided(self, why: str, relation: str) -> Report:
-        """The report where there is nothing to compare."""
-        return self._made(Verdict.UNDECIDED, sentence(why), [], relation)
+    def read(self, dataset: Dataset) -> tuple[Plan | GroupingSetsPlan, list[Exact] | EngineFailed]:
+        """The plan on a dataset and what the engine finds, or that it fails."""
+        if id(dataset) not in self.known:
+            plan, tables = self.planned(dataset), list(dataset.tables.values())
+            found: list[Exact] | EngineFailed
+            try:
+                with contextlib.closing(opener_of(tables)(tables)) as engine:
+                    found = [engine.run(statement) for statement in plan.statements]
+            except EngineFailed as error:
+                found = error
+            self.known[id(dataset)] = plan, found
+        return self.known[id(dataset)]
 
-    def _made(
-        self, verdict: Verdict, summary: str, found: list[_Compared], relation: str, witness: str = ""
-    ) -> Report:  # fmt: skip
-        price = self.plan.price
-        facts = [
-            ("neighbours compared", str(len(found))),
-            ("tapes", f"{self.tapes} for each, in both directions"),
-        ]
-        costs = {one.cost for one in found if one.cost is not None}
-        if costs:
-            brackets = (cost.epsilon_bounds(price.delta) for cost in costs)
-            worst = max(brackets, key=lambda bracket: bracket.upper)
-            facts.append(("epsilon observed, at worst", cost_range(worst)))
-        return Report(
-            name=self.name,
-            method="record and replay",
-            epsilon=float_upper(price.epsilon),
-            delta=float_upper(price.delta),
-            verdict=verdict,
-            summary=summary,
-            witness=witness,
-            pair=("D", found[-1].label) if found else None,
-            relation=relation,
-            facts=tuple(facts) if found else (),
-            notes=(_NOTE,),
-            grids=(_grid(found),) if any(one.moved for one in found) else (),
-        )
-
-
-def _grid(found: list[_Compared]) -> Grid:
-    """The largest distance of each part in each norm, and between which inputs it was."""
-    worst: dict[int, tuple[Distance, str]] = {}
-    for one in found:
-        for i, part in enumerate(one.moved):
-            distance = plan_distance(part)
-            if i not in worst or distance.observed > worst[i][0].observed:
-                worst[i] = (distance, one.label)
-    rows = []
-    for distance, label in worst.values():
-        name, _, norm = distance.norm.rpartition(" ")
-        rows.append((name, *distance_cells(replace(distance, norm=norm)), label))
-    headings = ("part", "distance", "declared", "share", "from D to")
-    return Grid("Exact sums, largest distances", headings, tuple(rows))
+    def __call__(self, dataset: Dataset) -> Any:
+        """All that anybody sees of the question on a dataset."""
+        plan, found = self.read(dataset)
+        if isinstance(found, EngineFailed):
+            raise found
+        if isinstance(plan, Plan):
+            return release(found, plan, None)
+        answer = plan.answer(release_marginals(found[0], plan.workload))
+        return str(plan), plan.sql(), repr(plan.charge), answer

@@ -9,12 +9,10 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from sordino.accounting.charge import Charge
 from sordino.audit.inputs.neighbors import brief
 from sordino.audit.replayed.result_difference import difference
 from sordino.audit.sampled.outputs import Raised
@@ -23,6 +21,7 @@ from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
+from sordino.privacy.exact import show
 from sordino.query.front.text import sql_text
 from sordino.release import Groups
 
@@ -42,13 +41,14 @@ class Call:
 
     @property
     def subject(self) -> Any:
-        """What must be equal on both inputs: all parameters, none of the values; of a plan, all it says and runs.
+        """What must be equal on both inputs: all parameters, none of the values.
 
+        Of a plan, all it says and runs, its keys if they are public, and the numbers that it releases without noise.
         Fresh reports are made of a permanent answer, which was put out before: that must be equal too.
         """
         match self.mechanism:
             case Plan() as plan:
-                return _plan_facts(plan)
+                return _plan_facts(plan, self.value)
             case AboveThreshold() as alarm:
                 return alarm.parameters, self.life
             case ScaledGaussian() as noise:
@@ -115,8 +115,13 @@ def lives(calls: Iterable[tuple[Call, Call]]) -> list[tuple[int, Call, Call]]:
     return found
 
 
-def _plan_facts(plan: Plan) -> tuple[str, str, Charge, Fraction, Fraction]:
-    return str(plan), plan.sql(), plan.charge, plan.price.epsilon, plan.price.delta
+def _plan_facts(plan: Plan, groups: Groups) -> tuple[Any, ...]:
+    keys = None if plan.private_keys else groups.keys
+    public = [numbers.tolist() for numbers in groups.public.values()]
+    return str(plan), plan.sql(), plan.charge, plan.price.epsilon, plan.price.delta, keys, *public
+
+
+_PLAN_PARTS = ("plan", "SQL", "charge", "epsilon", "delta", "keys")
 
 
 Sides = tuple[str, str]
@@ -189,7 +194,10 @@ class _Replayer(_Recorder):
             return
         known = self.record.calls[number - 1]
         if (call.operation, call.subject) != (known.operation, known.subject):
-            self.difference = f"call {number}: on {self.on} it is {known}, on {self.now} {call}{_why(known, call)}"
+            why = _why(known, call, (self.on, self.now))
+            self.difference = (
+                f"call {number}: on {self.on} it is {known}, on {self.now} {call}{why}"
+            )
         elif call.form != known.form:
             self.unaligned = call.operation == "select"
             what = "the number of keys" if self.unaligned else "the size of what is released"
@@ -203,11 +211,14 @@ def _calls(count: int) -> str:
     return "no call" if count == 0 else "only 1 call" if count == 1 else f"only {count} calls"
 
 
-def _why(known: Call, call: Call) -> str:
+def _why(known: Call, call: Call, sides: Sides) -> str:
     if isinstance(known.mechanism, Plan) and isinstance(call.mechanism, Plan):
-        parts = ("plan", "SQL", "charge", "epsilon", "delta")
-        pairs = zip(parts, known.subject, call.subject, strict=True)
-        return f" (the {next(part for part, a, b in pairs if a != b)} depends on the data)"
+        pairs = enumerate(zip(known.subject, call.subject, strict=True))
+        part, (one, other) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        if part < len(_PLAN_PARTS):
+            return f" (the {_PLAN_PARTS[part]} depends on the data)"
+        shown = f"{show(one)} on {sides[0]} and {show(other)} on {sides[1]}"
+        return f" (a number that is released without noise is {shown})"
     one, other = ((type(each.mechanism), each.operation, each.life) for each in (known, call))
     if one != other:
         return " (which mechanism is called depends on the data)"

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sordino.audit.claim import not_negative, whole
+from sordino.audit.claim import not_negative
 from sordino.audit.inputs.neighbors import Relation, check, checked_relation
 from sordino.audit.replayed.function_replay import Claim, FunctionReplay
 from sordino.audit.replayed.query_replay import replay_query
 from sordino.audit.reporting.report import Report
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import Number, closed_unit, show
+from sordino.privacy.exact import Number, closed_unit, show, whole
 from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 
@@ -85,7 +85,7 @@ def replay(
         raise InvalidInput("one input", "a function is compared on two neighbouring inputs", hint)
     title = name or getattr(what, "__name__", None) or type(what).__name__
     checked, limit = check(d1, d2, neighbors), _declarations(sensitivity)
-    return FunctionReplay(what, d1, d2, checked, claim, limit, title, tapes).report()
+    return FunctionReplay(what, d1, {"D'": d2}, checked, claim, limit, title, tapes).report()
 
 
 def _claim(epsilon: Number | None, delta: Number) -> Claim:

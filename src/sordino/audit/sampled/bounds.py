@@ -1,7 +1,7 @@
 """Certified ends of probabilities from counts, and what they say of epsilon and delta.
 
-Every end is checked, not trusted: SciPy proposes it, and an upper bound on the binomial tail in ball arithmetic must
-agree that it is on the safe side. The argument is in black_box.md.
+Every end is checked, not trusted: SciPy proposes it, and the binomial tail in ball arithmetic must agree that it is on
+the safe side. The argument is in black_box.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainccinv, betaincinv, ndtri
 
-from sordino.privacy.ball import ball, certified, exact_upper, lower, working
+from sordino.privacy.ball import at_most, ball, certified, lower
 
 __all__ = [
     "delta_lower",
@@ -30,7 +30,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _SLACK = 2.0**-40
-_SERIES_SLACK = 1 + 2.0**-30
 
 
 def least_probability(hits: int, runs: int, alpha: float) -> float:
@@ -40,7 +39,7 @@ def least_probability(hits: int, runs: int, alpha: float) -> float:
     guess, slack = float(betaincinv(hits, runs - hits + 1, alpha)), _SLACK
     while guess > 0:
         end = guess - slack * min(guess, 1 - guess)
-        if end <= 0 or _tail_upper(runs, hits, Fraction(end)) <= Fraction(alpha):
+        if end <= 0 or _surely(hits, runs, Fraction(end), alpha):
             return max(end, 0.0)
         slack *= 8
     return 0.0
@@ -53,36 +52,15 @@ def most_probability(hits: int, runs: int, alpha: float) -> float:
     guess, slack = float(betainccinv(hits + 1, runs - hits, alpha)), _SLACK
     while True:
         end = min(1.0, guess + slack * min(guess, 1 - guess))
-        if end >= 1 or _tail_upper(runs, runs - hits, 1 - Fraction(end)) <= Fraction(alpha):
+        if end >= 1 or _surely(runs - hits, runs, 1 - Fraction(end), alpha):
             return end
         slack *= 8
 
 
-def _tail_upper(runs: int, hits: int, probability: Fraction) -> Fraction:
-    """An upper bound on P[at least `hits` of `runs`] for a probability below hits/runs; 1 otherwise.
-
-    The first term is a ball; the others are products of falling ratios, summed in floats whose error is far below the
-    slack, and the rest is a geometric series.
-    """
-    if probability * runs >= hits:
-        return Fraction(1)
-    odds = float(probability / (1 - probability)) * (1 + 2.0**-50)
-    ratios, total, term, at = 0.0, 1.0, 1.0, hits
-    while at < runs:
-        places = np.arange(at, min(at + 4096, runs), dtype=float)
-        terms = term * np.cumprod((runs - places) / (places + 1) * odds)
-        total += float(terms.sum())
-        term, at = float(terms[-1]), at + len(places)
-        ratios = (runs - at) / (at + 1) * odds
-        if ratios < 1 and term * ratios / (1 - ratios) < 2.0**-60 * total:
-            break
-    with working(160):
-        log_first = (
-            ball(runs + 1).lgamma() - ball(hits + 1).lgamma() - ball(runs - hits + 1).lgamma()
-            + ball(hits) * ball(probability).log() + ball(runs - hits) * ball(1 - probability).log()
-        )  # fmt: skip
-        first = exact_upper(log_first.exp())
-    return first * Fraction(total * _SERIES_SLACK)
+def _surely(hits: int, runs: int, probability: Fraction, alpha: float) -> bool:
+    """Whether P[at least `hits` of `runs`] <= alpha under this probability: an incomplete beta function, as a ball."""
+    beta = ball(hits), ball(runs - hits + 1)
+    return at_most(lambda: ball(probability).beta_lower(*beta, 1), Fraction(alpha))
 
 
 def epsilon_lower(least: float, most: float, delta: Fraction) -> float:

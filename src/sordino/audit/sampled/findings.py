@@ -11,7 +11,6 @@ import numpy as np
 
 from sordino.audit.claim import Claim, Request
 from sordino.audit.inputs.neighbors import Pair
-from sordino.audit.inputs.rows import random_order
 from sordino.audit.reporting.report import Figure, Grid, Report, Series, Verdict
 from sordino.audit.sampled.bounds import (
     delta_lower,
@@ -28,6 +27,7 @@ from sordino.audit.sampled.outputs import Floats
 from sordino.audit.sampled.runs import Drawn
 from sordino.audit.sampled.scores import Binned, TableScore
 from sordino.audit.sampled.train import Found
+from sordino.mechanisms.bits import random_order
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import brief
 

@@ -193,8 +193,8 @@ class Runner:
 def _unfinished(output: Any) -> Trouble:
     if hasattr(output, "close"):
         output.close()
-    kind = type(output).__name__
-    return Trouble(f"the mechanism returns a {kind}, not an output; wrap it in a plain function")
+    kind = a_or_an(type(output).__name__)
+    return Trouble(f"the mechanism returns {kind}, not an output; wrap it in a plain function")
 
 
 def _counted(outputs: Any, size: int) -> Any:

@@ -57,6 +57,8 @@ def _rebuilt(make: Callable[[Any], exp.Expression]) -> Callable[[Any, Any], str]
 class _Writer(DuckDBGenerator):
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **DuckDBGenerator.TRANSFORMS,
+        # sqlglot's own writer notes types in the tree
+        exp.BitwiseOrAgg: lambda writer, node: str(writer.func("BIT_OR", node.this)),
         Doubles: _rebuilt(
             lambda node: _OPERATORS[node.args["operator"]](
                 this=node.this, expression=node.expression

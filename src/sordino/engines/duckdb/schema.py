@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sordino.engines.duckdb.forms import kind_of
 from sordino.engines.duckdb.locked import text
-from sordino.engines.gate import Admitted, unreadable
+from sordino.engines.gate import Admitted, literal_path, unreadable
 from sordino.query.dataset import Kind, Table
 from sordino.query.stub import Fields, type_word
 
@@ -21,9 +21,10 @@ def tables_of(file: Path) -> dict[str, Fields] | None:
         "SELECT table_name, column_name, data_type FROM information_schema.columns "
         "WHERE table_catalog = 'file' AND table_schema = 'main' ORDER BY table_name, ordinal_position"
     )
+    path = literal_path(file, "duckdb")
     try:
         with duckdb.connect(":memory:") as connection:
-            connection.execute(f"ATTACH {text(str(file))} AS file (READ_ONLY, TYPE duckdb)")
+            connection.execute(f"ATTACH {text(str(path))} AS file (READ_ONLY, TYPE duckdb)")
             rows = connection.execute(columns).fetchall()
     except duckdb.Error:
         return None

@@ -26,6 +26,7 @@ from sordino.engines.gate import (
     SourceColumn,
     admitted,
     expect_distinct,
+    literal_path,
     unreadable,
 )
 from sordino.errors import InvalidDeclaration
@@ -334,10 +335,9 @@ def _parquet(connection: Any, table: Table) -> Relation:
 def _attached(connection: Any, table: Table, place: int) -> Relation:
     """A table of a DuckDB file; views are refused, since what they compute could fail or look beyond one person."""
     alias, name = f"file {place}", table.source.table or table.name
+    path = literal_path(Path(table.source.path or ""), "duckdb")
     # the kind is said, or the engine would load what else is installed for a file of another kind
-    connection.execute(
-        f"ATTACH {text(str(table.source.path))} AS {quoted(alias)} (READ_ONLY, TYPE duckdb)"
-    )
+    connection.execute(f"ATTACH {text(str(path))} AS {quoted(alias)} (READ_ONLY, TYPE duckdb)")
     found = f"database_name = {text(alias)} AND schema_name = 'main'"
     tables = connection.execute(f"SELECT table_name FROM duckdb_tables() WHERE {found}").fetchall()  # noqa: S608
     views = connection.execute(f"SELECT view_name FROM duckdb_views() WHERE {found}").fetchall()  # noqa: S608

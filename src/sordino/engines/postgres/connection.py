@@ -14,6 +14,7 @@ from psycopg import conninfo
 from psycopg.adapt import AdaptersMap
 from psycopg.postgres import register_default_adapters, register_default_types
 from psycopg.types import TypesRegistry
+from psycopg.types.array import register_all_arrays
 
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Source
@@ -39,6 +40,10 @@ _SETTINGS = {
     "jit": "off",  # which takes longer than most questions
 }  # fmt: skip
 """In every transaction, since behind a pool each may be in another session."""
+_LIMIT = """
+SELECT set_config('statement_timeout', LEAST(NULLIF(EXTRACT(EPOCH FROM
+    CAST(current_setting('statement_timeout') AS INTERVAL)) * 1000, 0), $1)::bigint::text || 'ms', true)
+"""
 _REASONS = {
     "28": "the server does not let this user in",
     "3D": "there is no such database",
@@ -57,6 +62,7 @@ class _DriversOwn:
         register_default_types(types)
         self.adapters = AdaptersMap(types=types)
         register_default_adapters(self)
+        register_all_arrays(self)
 
 
 class Connection:
@@ -80,8 +86,8 @@ class Connection:
         self._driver.execute("; ".join(lines))
 
     def limit(self, seconds: float) -> None:
-        """How long a statement may take from now on, until the transaction ends."""
-        self._driver.execute(f"SET LOCAL statement_timeout = '{max(round(seconds * 1000), 1)}ms'")
+        """How long a statement may take from now on, until the transaction ends: no limit of the role's is raised."""
+        self.ask(_LIMIT, max(round(seconds * 1000), 1))
 
     def lock(self, relations: Iterable[str]) -> None:
         """Keep tables from being dropped or altered until the transaction ends."""

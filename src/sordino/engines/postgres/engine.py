@@ -31,6 +31,7 @@ from sordino.engines.postgres.sources import (
     place_of,
     relation_of,
     rewritten,
+    writable,
 )
 from sordino.errors import DeclarationWarning, EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement, Values
@@ -53,7 +54,8 @@ class Postgres:
     """The declared tables of one database, each in the canonical form of the gate; public files are sent along.
 
     Opening it reads the catalog and no row: what a question relies on holds whatever rows come and go. `deadline` is
-    how many seconds one statement may take; else the limit is that of the role.
+    how many seconds one statement may take, if the role's own limit is not lower. `source_columns` are the names of all
+    columns of each table there.
     """
 
     dialect = "postgres"
@@ -78,6 +80,7 @@ class Postgres:
         self._closed = False
         self._running = threading.Event()
         self._relations: dict[str, Relation] = {}
+        self.source_columns: dict[str, list[str]] = {}
         self._facts: Facts | None = None
         self._parts: list[int] = []
         self._connection = connect(self._here[0].source, self._what)
@@ -95,6 +98,9 @@ class Postgres:
             facts = facts_of(connection.ask, self._here)
             for place, table in enumerate(self._here, start=1):
                 self._relations[table.name] = relation_of(connection.ask, table, place, facts)
+                self.source_columns[table.name] = [
+                    row[2] for row in facts.columns if row[0] == place
+                ]
             expect_unique_parents(tables, self._relations, facts)
             entered = {name: relation.columns for name, relation in self._relations.items()}
             expect_comparable(
@@ -102,8 +108,9 @@ class Postgres:
             )
             expect_zones(connection.ask, self._here)
             self._facts = self._kept(facts)
+            can_write = writable(connection.ask, [one.oid for one in self._relations.values()])
             connection.end()
-            self._warn_of_rights()
+            self._warn_of_rights(can_write)
         except psycopg.Error as error:
             failed = sqlstate(error) or "no answer"
         if failed:  # outside of `except`: what it would carry along may quote anything
@@ -129,11 +136,11 @@ class Postgres:
         }
         return facts.kept(used)
 
-    def _warn_of_rights(self) -> None:
+    def _warn_of_rights(self, can_write: set[int]) -> None:
         """Say so if the role could change what it asks about: a question never does,
         but the role should not be able to.
         """
-        can = [name for name, relation in self._relations.items() if relation.writable]
+        can = [name for name, relation in self._relations.items() if relation.oid in can_write]
         if self._is_superuser or can:
             able = (
                 "is a superuser"

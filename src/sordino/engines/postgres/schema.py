@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 
 from sordino.engines.postgres.connection import connect, sqlstate
+from sordino.engines.postgres.engine import Postgres
 from sordino.engines.postgres.forms import kind_of
-from sordino.engines.postgres.sources import facts_of
+from sordino.engines.postgres.sources import expect_readable, facts_of
 from sordino.errors import InvalidDeclaration
 from sordino.query.dataset import Kind, Source, Table
 from sordino.query.sources import name_parts
 from sordino.query.stub import Fields, type_word
 
-__all__ = ["tables_of"]
+__all__ = ["source_columns_of", "tables_of"]
 
 _READABLE = """
 SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -25,19 +29,31 @@ ORDER BY 1, 2
 """
 
 
+def source_columns_of(tables: Sequence[Table]) -> dict[str, list[str]]:
+    """The names of the columns of each table there, which enter as a session has them enter; no row is read."""
+    with closing(Postgres(tables)) as engine:
+        return engine.source_columns
+
+
 def tables_of(
     address: str, table: str | None, password_file: Path | None = None
 ) -> dict[str, Fields]:
-    """The columns of each table that may be read, by schema and name; of one table if it is named."""
+    """The columns of each table that may be read, by schema and name; of one table if it is named.
+
+    One that no session would read is refused, but for a materialized view, which a declaration can allow.
+    """
     source = Source("postgres", address=address, password_file=password_file)
     connection, failed = connect(source, source.shown), ""
     try:
         connection.begin()
         wanted = [_parts(table)] if table is not None else connection.ask(_READABLE)
         places = [".".join(map(_spelled, parts)) for parts in wanted]
-        facts = facts_of(
-            connection.ask, [Table(place, Source("postgres", table=place), {}) for place in places]
-        )
+        tables = [Table(place, Source("postgres", table=place), {}) for place in places]
+        facts = facts_of(connection.ask, tables)
+        if table is not None:
+            materialized = any(row[2] == "m" for row in facts.relations)
+            named = replace(tables[0], source=replace(tables[0].source, materialized=materialized))
+            expect_readable(connection.ask, named, 1, facts, source.shown)
     except psycopg.Error as error:
         failed = sqlstate(error) or "no answer"
     finally:

@@ -8,11 +8,13 @@ Everything is read from the catalog; no row is. What a question relies on is com
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import psycopg
+from sqlglot.dialects.postgres import Postgres
 
 from sordino.engines.gate import Admitted, SourceColumn, admitted, parent_keys
 from sordino.engines.postgres import forms
@@ -22,8 +24,8 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "expect_zones", "facts_of", "parts_of", "place_of",
-           "relation_of", "rewritten"]  # fmt: skip
+__all__ = ["Ask", "Facts", "Relation", "expect_readable", "expect_unique_parents", "expect_zones", "facts_of",
+           "parts_of", "place_of", "relation_of", "rewritten", "writable"]  # fmt: skip
 
 Ask: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement with values for $1, $2, ... and gives its rows."""
@@ -34,13 +36,19 @@ SELECT w.i, c.oid::bigint, c.relkind::text, c.relpersistence::text, row_security
     EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid
         WHERE l.relkind NOT IN ('r', 'p') OR row_security_active(l.oid)) AND c.relkind = 'p',
     has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'),
-    has_table_privilege(c.oid, 'SELECT') AND c.relkind IN ('r', 'p'),
-    has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-        OR has_any_column_privilege(c.oid, 'INSERT, UPDATE')
+    has_table_privilege(c.oid, 'SELECT') AND c.relkind IN ('r', 'p')
 FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS TEXT[])) WITH ORDINALITY AS w(s, t, i)
 JOIN pg_namespace n ON n.nspname = w.s JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY w.i
 """
+_WRITABLE = """
+SELECT DISTINCT w.oid FROM unnest(CAST($1 AS BIGINT[])) AS w(oid)
+CROSS JOIN LATERAL (SELECT w.oid::oid UNION SELECT relid FROM pg_partition_tree(w.oid::oid::regclass)) AS t(oid)
+JOIN pg_class c ON c.oid = t.oid JOIN pg_roles r ON pg_has_role(r.oid, 'MEMBER')
+WHERE r.oid = c.relowner OR has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+    OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE')
+"""
+"""Tables to which, or to parts of which, the role could write: also as an owner, or as a role that it may take."""
 _COLUMNS = """
 WITH RECURSIVE wanted AS (SELECT oid::oid, i FROM unnest(CAST($1 AS BIGINT[])) WITH ORDINALITY AS w(oid, i)),
 based AS (
@@ -83,6 +91,7 @@ SELECT w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)
 WHERE UPPER(w.z) IN (SELECT UPPER(abbrev) FROM pg_timezone_abbrevs) AND UPPER(w.z) NOT IN ('UTC', 'UCT', 'GMT', 'ZULU')
 """
 _ZONED = "SELECT TIMESTAMPTZ '2000-01-01 00:00:00+00' AT TIME ZONE w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)"
+_WORDS = frozenset(" ".join(Postgres.Tokenizer.KEYWORDS).split()) | {"USER"}
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 
 
@@ -110,7 +119,6 @@ class Relation:
     columns: tuple[Admitted, ...]
     used: tuple[str, ...]
     lockable: bool
-    writable: bool
     partitioned: bool
 
 
@@ -133,6 +141,11 @@ def facts_of(ask: Ask, tables: Sequence[Table]) -> Facts:
         else frozenset()
     )
     return Facts(tuple(relations), tuple(columns), unique)
+
+
+def writable(ask: Ask, oids: Sequence[int]) -> set[int]:
+    """The tables to which the role could write."""
+    return {row[0] for row in ask(_WRITABLE, list(oids))}
 
 
 def rewritten(ask: Ask, oids: Sequence[int]) -> bool:
@@ -174,9 +187,11 @@ def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
                 )
 
 
-def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
-    """A declared table at the gate; `place` is its number among those that `facts` were asked of, from 1 on."""
-    what = f"tables.{table.name}.source = {table.source.shown}"
+def expect_readable(ask: Ask, table: Table, place: int, facts: Facts, what: str) -> tuple[Any, ...]:
+    """What the catalog says of a table that may be read, whatever its columns are; else it is refused, as `what`.
+
+    `place` is its number among those that `facts` were asked of, from 1 on.
+    """
     found = next((row for row in facts.relations if row[0] == place), None)
     schema, name = place_of(table)
     if found is None:
@@ -187,19 +202,26 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
         raise InvalidDeclaration(
             what, f"there is no table {show(f'{schema}.{name}')}", f"{hint}Readable tables: {some}."
         )
-    _, oid, kind, persistence, secured, has_children, odd_parts, readable, lockable, writable = (
-        found
-    )
+    _, _, kind, persistence, secured, has_children, odd_parts, readable, _ = found
     _expect_plain(table, what, kind, persistence, has_children, odd_parts)
     if secured:
         rule = "row security is on for this role, whose policies could compute anything, and would hide rows without a word"
         raise InvalidDeclaration(
             what, rule, "Let the owner grant BYPASSRLS to the role, or declare a copy."
         )
-    own = [row for row in facts.columns if row[0] == place]
-    columns = [SourceColumn(row[2], row[4], row[3] == "v") for row in own]
     if not readable:
         raise _forbidden(what, schema, name, ())
+    return found
+
+
+def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
+    """A declared table at the gate; `place` is its number among those that `facts` were asked of, from 1 on."""
+    what = f"tables.{table.name}.source = {table.source.shown}"
+    found = expect_readable(ask, table, place, facts, what)
+    oid, kind, lockable = found[1], found[2], found[8]
+    schema, name = place_of(table)
+    own = [row for row in facts.columns if row[0] == place]
+    columns = [SourceColumn(row[2], row[4], row[3] == "v") for row in own]
     refs = [f"s.{quoted(column.name)}" for column in columns]
     chosen = admitted(
         table, columns,
@@ -213,15 +235,23 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
     items = ", ".join(f"{one.sql} AS {quoted(one.name)}" for one in chosen)
     only = "" if kind == "p" else "ONLY "
     sql = f"SELECT {items or 'TRUE AS row'} FROM {only}{quoted(schema)}.{quoted(name)} AS s"  # noqa: S608
-    return Relation(oid, sql, chosen, used, lockable, writable, kind == "p")
+    return Relation(oid, sql, chosen, used, lockable, kind == "p")
 
 
 def _forbidden(what: str, schema: str, name: str, columns: Sequence[str]) -> InvalidDeclaration:
-    some = f" ({', '.join(columns)})" if columns else ""
+    some = f" ({', '.join(map(_typed, columns))})" if columns else ""
     rule = f"this role may not read {'the column ' + ', '.join(map(show, columns)) if columns else 'the table'}"
     return InvalidDeclaration(
-        what, rule, f"Let the owner run: GRANT SELECT{some} ON {schema}.{name} TO the role."
+        what,
+        rule,
+        f"Let the owner run: GRANT SELECT{some} ON {_typed(schema)}.{_typed(name)} TO the role.",
     )
+
+
+def _typed(name: str) -> str:
+    """A name as a person types it in SQL: quoted where PostgreSQL would take it for another or for a word."""
+    plain = re.fullmatch("[a-z_][a-z0-9_]*", name) and name.upper() not in _WORDS
+    return name if plain else quoted(name)
 
 
 def _expect_plain(
@@ -273,7 +303,8 @@ def expect_unique_parents(
         if not any(parts and parts <= wanted for parts in known):
             schema, own = place_of(parent)
             rule = "no unique index keeps its rows apart by this key, so that rows which name it could belong to two persons"
-            hint = f"Let the owner run: CREATE UNIQUE INDEX ON {schema}.{own} ({', '.join(key)})."
+            on = f"{_typed(schema)}.{_typed(own)} ({', '.join(map(_typed, key))})"
+            hint = f"Let the owner run: CREATE UNIQUE INDEX ON {on}."
             raise InvalidDeclaration(f"tables.{name} by {', '.join(key)}", rule, hint)
 
 

@@ -113,6 +113,7 @@ class _Writer(Generator):
         exp.IsNan: _called("ISNAN"),
         exp.LogicalAnd: _called("BOOL_AND"),
         exp.LogicalOr: _called("BOOL_OR"),
+        exp.BitwiseOrAgg: _called("BIT_OR"),
         exp.MD5: _called("MD5"),
         exp.Div: _between("/"),
         exp.Mod: _between("%"),

@@ -232,7 +232,7 @@ class Spark:
         self.interrupt()
         with self._lock, quiet(), contextlib.suppress(Exception):
             for name in self._views:
-                self._session.catalog.dropTempView(quoted(name))
+                self._session.catalog.dropTempView(name)  # which is not read as SQL
         self._views.clear()
         end_session(self._session)
 

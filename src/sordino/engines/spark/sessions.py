@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from sordino.errors import InvalidInput
 from sordino.query.sources import shown_address
 
-__all__ = ["PINNED", "end_session", "is_remote", "not_active", "open_session", "quiet"]
+__all__ = ["PINNED", "active", "end_session", "is_remote", "not_active", "open_session", "quiet"]
 
 PINNED: Mapping[str, str] = {
     # What text means: literals, names, numbers, and that failures are failures.
@@ -148,6 +148,16 @@ def not_active(session: Any) -> Iterator[None]:
             java.setActiveSession(active.get())
         else:
             java.clearActiveSession()
+
+
+@contextlib.contextmanager
+def active(session: Any) -> Iterator[None]:
+    """Within, a session of ours is the active one: some steps of Spark look their settings up there."""
+    with not_active(session):
+        if not is_remote(session):
+            java: Any = SparkSession._get_j_spark_session_class(session._jvm)
+            java.setActiveSession(session._jsparkSession)
+        yield
 
 
 def end_session(session: Any) -> None:

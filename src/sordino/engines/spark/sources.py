@@ -18,9 +18,10 @@ from urllib.parse import unquote
 from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, unreadable
 from sordino.engines.spark import forms
 from sordino.engines.spark.dialect import name_of, quoted, text
-from sordino.engines.spark.sessions import not_active
+from sordino.engines.spark.sessions import active, not_active
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
+from sordino.query.same_name import lowered
 from sordino.query.sources import name_parts
 
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "Read",
     "enter",
     "enter_public",
+    "expect_base_table",
     "hold",
     "is_base_table",
+    "looked_at",
     "sent",
     "share_key",
     "table_path",
@@ -98,13 +101,21 @@ def enter(session: Any, table: Table) -> tuple[tuple[Admitted, ...], Pinned]:
 
     What cannot be decoded fails here, so that no question can fail because of one cell.
     """
+    if table.source.format == "csv":
+        _expect_closed_quotes(session, table)
+    read, chosen = looked_at(session, table)
+    view = hold(table, read.rows, chosen)
+    _read_every_cell(session, table, view.schema, of_text=read.of_text)
+    return chosen, read.pinned
+
+
+def looked_at(session: Any, table: Table) -> tuple[Read, tuple[Admitted, ...]]:
+    """A source that can be read, and what is admitted of it, by the names and types of its columns: no cell is read."""
     read = (
         _files_of(session, table) if table.source.files is not None else _table_of(session, table)
     )
     chosen = _chosen_of_text(table, read.columns) if read.of_text else _chosen(table, read.columns)
-    view = hold(table, read.rows, chosen)
-    _read_every_cell(session, table, view.schema, of_text=read.of_text)
-    return chosen, read.pinned
+    return read, chosen
 
 
 def hold(table: Table, rows: Any, chosen: Sequence[Admitted] | None = None) -> Any:
@@ -210,7 +221,7 @@ def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admi
 
     def identity(name: str, _: str, place: int) -> Identity:
         own = next(
-            (column for known, column in table.columns.items() if known.lower() == name.lower()),
+            (column for known, column in table.columns.items() if lowered(known) == lowered(name)),
             None,
         )
         if own is not None and own.kind not in ("int", "text"):
@@ -272,19 +283,23 @@ def _csv(session: Any, table: Table, place: str, files: Files) -> Read:
                "unescapedQuoteHandling": "RAISE_ERROR", "enforceSchema": "false", "nullValue": "",
                "maxCharsPerColumn": str(2**24), "ignoreLeadingWhiteSpace": "false",
                "ignoreTrailingWhiteSpace": "false"}  # fmt: skip
+    first = session.read.format("csv").options(**options).load(place)
+    rows = session.read.format("csv").options(**options).schema(first.schema).load(place)
+    return Read(rows, _columns(rows.schema), Pinned(table, place, files, None), of_text=True)
+
+
+def _expect_closed_quotes(session: Any, table: Table) -> None:
+    """Refuse CSV files in which a quote would swallow records."""
     whole = (
         session.read.format("text")
         .option("recursiveFileLookup", "true")
         .option("wholetext", "true")
-        .load(place)
+        .load(str(table.source.files))
     )
     if whole.selectExpr(f"{_PIECES} AS s").where(_MISPLACED).limit(1).collect():
         raise unreadable(
             table, "a quote is not closed, or within a cell that does not begin with one"
         )
-    first = session.read.format("csv").options(**options).load(place)
-    rows = session.read.format("csv").options(**options).schema(first.schema).load(place)
-    return Read(rows, _columns(rows.schema), Pinned(table, place, files, None), of_text=True)
 
 
 def _table_of(session: Any, table: Table) -> Read:
@@ -296,11 +311,7 @@ def _table_of(session: Any, table: Table) -> Read:
         )
     known = {str(row[0]).strip(): str(row[1]).strip() for row in _extended(session, path)}
     provider = known.get("Provider", "").lower()
-    if not is_base_table(session, path):
-        rule = "it is a view, or of a kind that is not known: what it computes could fail on one person's cell"
-        raise InvalidDeclaration(
-            what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ..."
-        )
+    expect_base_table(session, path, what)
     if provider in _VERSIONED:
         rows = _at_version(session, table, provider, path, None)
         return Read(
@@ -332,13 +343,28 @@ def _table_of(session: Any, table: Table) -> Read:
 
 
 def _inputs(session: Any, path: str) -> tuple[str, ...]:
-    """The files that the catalog has a table made of now, in all its partitions."""
-    return tuple(sorted(_plain_path(unquote(file)) for file in session.table(path).inputFiles()))
+    """The files that the catalog has a table made of now, in all its partitions, whatever this session remembers.
+
+    Listed with this session's settings, as a question lists them: an application's may leave files out.
+    """
+    with active(session):
+        session.catalog.refreshTable(path)
+        files = session.table(path).inputFiles()
+    return tuple(sorted(_plain_path(unquote(file)) for file in files))
 
 
 def _plain_path(path: str) -> str:
     """A path as it is compared: file:///a is file:/a."""
     return re.sub("^file:/+", "file:/", path)
+
+
+def expect_base_table(session: Any, path: str, what: str) -> None:
+    """Refuse a view, called `what` in the error."""
+    if not is_base_table(session, path):
+        rule = "it is a view, or of a kind that is not known: what it computes could fail on one person's cell"
+        raise InvalidDeclaration(
+            what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ..."
+        )
 
 
 def is_base_table(session: Any, path: str) -> bool:

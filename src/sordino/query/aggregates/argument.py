@@ -52,6 +52,12 @@ class Argument:
             return None
         return kind.lower, kind.upper
 
+    @property
+    def step(self) -> Fraction | None:
+        """Of what a number is a multiple, where that is known."""
+        kind = self._number.type
+        return kind.step if isinstance(kind, Number) else None
+
     def steps(self, grid: Grid) -> exp.Expr:
         """SQL of the whole number of steps of each row's value, NULL where it has none."""
         return quantised(self._number, grid.step, grid.lower, grid.upper)

@@ -43,11 +43,8 @@ class Grid:
             raise InvalidInput(what, rule, hint)
         if max(abs(number.lower), abs(number.upper)) > _LARGEST:
             rule = "an aggregate needs bounds below 1e150, so that squares are finite numbers"
-            raise InvalidInput(
-                what,
-                rule,
-                "Declare smaller bounds, or bound the expression with LEAST and GREATEST.",
-            )
+            hint = "Declare smaller bounds, or bound the expression with LEAST and GREATEST."
+            raise InvalidInput(what, rule, hint)
         width = number.upper - number.lower
         step = number.step or (default_step(number.lower, number.upper) if width else Fraction(1))
         if step > _LARGEST:

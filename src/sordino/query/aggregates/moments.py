@@ -49,11 +49,8 @@ class Span:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.unit < 1 or self.upper < self.lower:
             hint = "Give at least one step between the bounds, and weigh a row by at least 1."
-            raise InvalidInput(
-                f"steps={self.steps}, unit={self.unit}",
-                "a span needs ordered bounds and positive steps",
-                hint,
-            )
+            what = f"steps={self.steps}, unit={self.unit}"
+            raise InvalidInput(what, "a span needs ordered bounds and positive steps", hint)
 
     @property
     def width(self) -> float:
@@ -160,11 +157,8 @@ def variance(
     that numbers within the bounds can have.
     """
     if _degree(noisy) != 2:
-        raise InvalidInput(
-            f"sums of shape {np.shape(noisy)}",
-            "a variance needs sums of degree 2",
-            "Pass three coordinates.",
-        )
+        what = f"sums of shape {np.shape(noisy)}"
+        raise InvalidInput(what, "a variance needs sums of degree 2", "Pass three coordinates.")
     sums = whole_sums(noisy, 3)
     value, rows = _plug_in(sums, span, sample=sample)
     if noise.family is None:
@@ -275,11 +269,8 @@ def whole_sums(noisy: Sums, coordinates: int) -> Sums:
     sums = np.asarray(noisy)
     if sums.ndim != 2 or sums.shape[1] != coordinates or sums.dtype.kind not in "iuO":
         hint = "Pass whole numbers, one row per group."
-        raise InvalidInput(
-            f"sums of shape {sums.shape} and type {sums.dtype}",
-            f"{coordinates} coordinates are needed",
-            hint,
-        )
+        what = f"sums of shape {sums.shape} and type {sums.dtype}"
+        raise InvalidInput(what, f"{coordinates} coordinates are needed", hint)
     return sums.astype(object)
 
 

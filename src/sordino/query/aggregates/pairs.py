@@ -356,9 +356,6 @@ def _scaled(estimates: Estimates, offset: float, factor: float) -> Estimates:
         rule = (
             "the bounds of the two numbers allow results that are too large or too small for floats"
         )
-        raise InvalidInput(
-            f"a scale of {factor:g}",
-            rule,
-            "Multiply one of them by a constant, for results of ordinary size.",
-        )
+        hint = "Multiply one of them by a constant, for results of ordinary size."
+        raise InvalidInput(f"a scale of {factor:g}", rule, hint)
     return estimates.mapped(lambda x: offset + factor * x)

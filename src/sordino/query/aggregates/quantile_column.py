@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from sordino.privacy.wording import counted
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
-from sordino.query.aggregates.grid import MOST_CELLS, Grid
+from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.quantiles import (
     QuantileEstimate,
     interval_rank,
@@ -39,7 +40,9 @@ class QuantileColumn(Draws):
     points: Grid
     levels: tuple[Fraction, ...]
     rounded: Fraction = Fraction(0)
-    """How far a value may be from the point that stands for it, where these are coarser than the values."""
+    """How far a value may be from the point that stands for it, where these are coarser than the values, or these have
+    no step.
+    """
     ends: tuple[Fraction, Fraction] | None = None
     """Between which numbers the values lie then."""
 
@@ -86,7 +89,8 @@ class QuantileColumn(Draws):
         below = np.cumsum(weights)
         found = []
         for level in self.levels:
-            at = int(np.searchsorted(below, float(level) * below[-1])) if len(below) else 0
+            wanted = math.ceil(level * int(below[-1])) if len(below) else 0
+            at = int(np.searchsorted(below, wanted))
             value = int(values[min(at, len(values) - 1)]) if len(values) else 0
             found.append(QuantileEstimate(value, value, value))
         return tuple(found)
@@ -123,10 +127,9 @@ class QuantileColumn(Draws):
 def _drawn(arguments: tuple[Argument, ...], levels: tuple[Fraction, ...]) -> Draws:
     (argument,) = arguments
     points = argument.grid("quantile", MOST_POSITIONS)
-    fine, limits = argument.grid("quantile", MOST_CELLS), argument.limits
-    if points.step == fine.step or limits is None:
+    if points.step == argument.step or argument.limits is None:
         return QuantileColumn(argument.what, points, levels)
-    return QuantileColumn(argument.what, points, levels, points.step / 2, limits)
+    return QuantileColumn(argument.what, points, levels, points.step / 2, argument.limits)
 
 
 KINDS = (

@@ -21,6 +21,8 @@ _FINE = 2.0**40
 _STEEPEST = 2.0
 """How fast the slope of a tail may grow: with which power of the part of the weight that lies beyond."""
 
+_TAIL = 1.0
+"""That power where nothing tells it: an exponential tail."""
 
 _JUMP = 5.0
 """From how many times steeper on one side of a point than on the other the steeper step is taken to have a jump."""
@@ -48,7 +50,7 @@ class QuantileGuess:
 
     def _above(self, widths: Floats, mirrored: QuantileGuess) -> Floats:
         """On the straight line up to the next known point, on the line from point to point behind it; on a tail's curve
-        between its two outermost points and beyond.
+        between its two outermost points and beyond. What is not known of a tail is taken to be what reaches farther.
         """
         wanted = self.levels + widths
         following = np.append(self.levels[1:], 1)
@@ -56,8 +58,11 @@ class QuantileGuess:
         straight = self.places + self._slopes() * widths
         found = np.where(wanted < following, straight, np.maximum(straight, points))
         low, high = self.levels[1], self.levels[-2]
-        found = np.where(wanted < low, -mirrored._tail(np.minimum(wanted, low)), found)
-        found = np.where(wanted > high, self._tail(1 - np.maximum(wanted, high)), found)
+        inward = mirrored._tail(np.minimum(wanted, low), mirrored._power(_TAIL))
+        found = np.where(wanted < low, -inward, found)
+        beyond = 1 - np.maximum(wanted, high)
+        outward = np.maximum(*(self._tail(beyond, self._power(unknown)) for unknown in (0, _TAIL)))
+        found = np.where(wanted > high, outward, found)
         return np.where(wanted >= 1, np.inf, found)
 
     def _slopes(self) -> Floats:
@@ -75,18 +80,25 @@ class QuantileGuess:
         inner = flat + (mean - flat) * np.minimum(even, 1)
         return np.concatenate([steps[:1], inner, steps[-1:]])
 
-    def _tail(self, beyond: Floats) -> Floats:
+    def _tail(self, beyond: Floats, power: float) -> Floats:
         """Behind the last level but one, by the part of the weight beyond; through the last level's point."""
-        last, before, third = 1 - self.levels[-1], 1 - self.levels[-2], 1 - self.levels[-3]
-        power = self._power(last, before, third)
+        last, before = 1 - self.levels[-1], 1 - self.levels[-2]
         step = self.places[-1] - self.places[-2]
+        if not step:
+            return np.full_like(beyond, self.places[-2])
         share = _grown(np.maximum(beyond, 0) / before, power) / _grown(last / before, power)
         return np.asarray(self.places[-2] + step * share)
 
-    def _power(self, last: float, before: float, third: float) -> float:
-        """With which power of the weight beyond the slope grows, from the two outermost steps."""
+    def _power(self, unknown: float) -> float:
+        """With which power of the weight beyond the slope grows, from the two outermost steps.
+
+        Where values jump at the inner one it tells nothing about the tail.
+        """
+        last, before, third = 1 - self.levels[-1], 1 - self.levels[-2], 1 - self.levels[-3]
         outer = (self.places[-1] - self.places[-2]) / (before - last)
         inner = (self.places[-2] - self.places[-3]) / (third - before)
+        if last > 0 and inner > _JUMP * outer:
+            return unknown
         if last <= 0 or outer <= inner:
             return 0.0
         apart = np.log(_middle(before, third) / _middle(last, before))

@@ -204,11 +204,8 @@ class _Spread:
             or not _on_grid(cells, weights, positions)
         ):
             rule = "cells must be sorted, different and on the grid, each with one weight that is not negative"
-            raise InvalidInput(
-                f"{cells.size} cells, {weights.size} weights",
-                rule,
-                "Count the weights per cell first.",
-            )
+            what = f"{cells.size} cells, {weights.size} weights"
+            raise InvalidInput(what, rule, "Count the weights per cell first.")
         cells, weights = cells[weights > 0], weights[weights > 0]
         # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator
         # by itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty

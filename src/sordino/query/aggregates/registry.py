@@ -65,12 +65,8 @@ class Kind:
         if not least <= len(arguments) <= most:
             wanted = str(most) if least == most else f"{least} to {most}"
             hint = f"Write {self.examples[0].sql}."
-            raise InvalidInput(
-                f"{self.sql[0]} of {len(arguments)} arguments",
-                f"it takes {wanted}",
-                hint,
-                Code.AGGREGATE,
-            )
+            what = f"{self.sql[0]} of {len(arguments)} arguments"
+            raise InvalidInput(what, f"it takes {wanted}", hint, Code.AGGREGATE)
         if self.parameter is None:
             return Aggregate(self.name, arguments)
         if (
@@ -79,11 +75,8 @@ class Kind:
             or not 0 <= parameter <= 1
         ):
             rule = "it must be a constant from 0 to 1"
-            raise InvalidInput(
-                f"the {self.parameter} of {a_or_an(self.name)}",
-                rule,
-                f"Write {self.examples[0].sql}.",
-            )
+            what = f"the {self.parameter} of {a_or_an(self.name)}"
+            raise InvalidInput(what, rule, f"Write {self.examples[0].sql}.")
         return Aggregate(self.name, arguments, Fraction(parameter))
 
     def filtered(self, condition: Expression, value: Aggregate) -> Aggregate:

@@ -72,19 +72,7 @@ def _kind(name: str, python: str, says: str, note: str) -> Kind:
 
 KINDS = (
     _kind("corr", "correlation", "Correlation.", "from -1 to 1; NULL where a number does not vary"),
-    _kind(
-        "regr_slope",
-        "slope",
-        "Slope of the line through y over x.",
-        "REGR_SLOPE(y, x); NULL where x does not vary",
-    ),
-    _kind(
-        "regr_intercept",
-        "intercept",
-        "Where the line through y over x meets x = 0.",
-        "y comes first",
-    ),
-    _kind(
-        "regr_r2", "r_squared", "Share of the variance of y that the line explains.", "from 0 to 1"
-    ),
-)
+    _kind("regr_slope", "slope", "Slope of the line through y over x.", "REGR_SLOPE(y, x); NULL where x does not vary"),
+    _kind("regr_intercept", "intercept", "Where the line through y over x meets x = 0.", "y comes first"),
+    _kind("regr_r2", "r_squared", "Share of the variance of y that the line explains.", "from 0 to 1"),
+)  # fmt: skip

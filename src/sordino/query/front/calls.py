@@ -30,21 +30,15 @@ _MANY = 1_000_000
 _NULL = Literal(None)
 
 ARITY: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(
-        ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)
-    ),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)),
     **dict.fromkeys(("ilike", "||", "power"), (2, 2)),
-    **dict.fromkeys(
-        ("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)
-    ),
+    **dict.fromkeys(("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)),
     **dict.fromkeys(("ln", "log10", "exp", "sqrt", "dayname", "monthname"), (1, 1)),
     **dict.fromkeys(("and", "or", "in"), (2, _MANY)),
     **dict.fromkeys(("coalesce", "least", "greatest"), (1, _MANY)),
     **dict.fromkeys(("date_part", "date_trunc", "time_bucket", "cast"), (2, 2)),
-    **dict.fromkeys(("clamp", "date_diff"), (3, 3)),
-    "round": (1, 2),
-    "substr": (2, 3),
-}
+    **dict.fromkeys(("clamp", "date_diff"), (3, 3)), "round": (1, 2), "substr": (2, 3),
+}  # fmt: skip
 """The functions of the tree, operators included, with the least and the largest number of arguments."""
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
@@ -58,11 +52,8 @@ def number(value: Any) -> Literal:
     """A number as a constant of the tree: exact, an int where it is whole."""
     read = decimal_reading("the constant", value)
     if abs(read) >= _HUGE or read.denominator >= 10**400:
-        raise InvalidInput(
-            "a number of absurd size",
-            "a constant must lie below 1e308",
-            "Write an ordinary number.",
-        )
+        what = "a number of absurd size"
+        raise InvalidInput(what, "a constant must lie below 1e308", "Write an ordinary number.")
     return Literal(read.numerator if read.denominator == 1 else read)
 
 
@@ -75,20 +66,14 @@ def constant(value: object) -> Literal:
     if isinstance(value, str):
         value = str(value)
         if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise InvalidInput(
-                "text with a NUL or half a character",
-                "a constant must be ordinary text",
-                "Remove that character.",
-            )
+            what = "text with a NUL or half a character"
+            raise InvalidInput(what, "a constant must be ordinary text", "Remove that character.")
         return Literal(value)
     if isinstance(value, date):
         # a missing time of pandas differs from itself
         if getattr(value, "tzinfo", None) is not None or value != value:
-            raise InvalidInput(
-                show(value),
-                "a constant time must be a plain one, without time zone",
-                "Remove the time zone.",
-            )
+            rule = "a constant time must be a plain one, without time zone"
+            raise InvalidInput(show(value), rule, "Remove the time zone.")
         day = date(value.year, value.month, value.day)
         return Literal(
             datetime.combine(day, value.time()).replace(fold=0)
@@ -115,11 +100,8 @@ def call(function: str, *arguments: Expression) -> Call:
             if most == _MANY
             else f"{least} to {most}"
         )
-        raise InvalidInput(
-            f"{function} of {len(arguments)} arguments",
-            f"it takes {wanted}",
-            "`sordino docs sql` shows how it is written.",
-        )
+        hint = "`sordino docs sql` shows how it is written."
+        raise InvalidInput(f"{function} of {len(arguments)} arguments", f"it takes {wanted}", hint)
     match function:
         case "and" | "or":
             # check_size refuses what was cut
@@ -127,11 +109,9 @@ def call(function: str, *arguments: Expression) -> Call:
         case "in":
             for item in arguments[1:]:
                 if not isinstance(item, Literal) or item.value is None:
-                    raise InvalidInput(
-                        "IN with something else than constants",
-                        "its list must hold constants, none of them NULL",
-                        "Write x IN ('a', 'b'); ask for missing values with x IS NULL.",
-                    )
+                    rule = "its list must hold constants, none of them NULL"
+                    hint = "Write x IN ('a', 'b'); ask for missing values with x IS NULL."
+                    raise InvalidInput("IN with something else than constants", rule, hint)
         case "like" | "ilike":
             _like_pattern(function.upper(), arguments[1])
         case "round" if len(arguments) == 2:
@@ -139,11 +119,8 @@ def call(function: str, *arguments: Expression) -> Call:
         case "bucket":
             width = arguments[1]
             if not isinstance(width, Literal) or not _is_number(width.value) or width.value <= 0:  # type: ignore[operator]
-                raise InvalidInput(
-                    "the width of BUCKET",
-                    "it must be a constant greater than zero",
-                    "Write BUCKET(age, 10).",
-                )
+                rule = "it must be a constant greater than zero"
+                raise InvalidInput("the width of BUCKET", rule, "Write BUCKET(age, 10).")
         case "substr":
             _whole("the start of SUBSTR", arguments[1], 1, 2**31)
             if len(arguments) == 3:
@@ -207,17 +184,12 @@ def _width(argument: Expression) -> Literal:
 
 def _like_pattern(function: str, pattern: Expression) -> None:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise InvalidInput(
-            f"{function} with something else than a constant",
-            "its pattern must be a constant text",
-            f"Write name {function} 'A%'.",
-        )
+        rule, hint = "its pattern must be a constant text", f"Write name {function} 'A%'."
+        raise InvalidInput(f"{function} with something else than a constant", rule, hint)
     if "\\" in pattern.value:
-        raise InvalidInput(
-            f"{a_or_an(function)} pattern with a backslash",
-            "% and _ are the only special characters; there is no escape",
-            "Compare with SUBSTR or = instead.",
-        )
+        what = f"{a_or_an(function)} pattern with a backslash"
+        rule = "% and _ are the only special characters; there is no escape"
+        raise InvalidInput(what, rule, "Compare with SUBSTR or = instead.")
 
 
 def all_of(*conditions: Expression) -> Expression:
@@ -314,9 +286,6 @@ def frame(rows: object) -> tuple[int | None, int | None] | None:
 def check_name(name: object) -> str:
     """A name of a table, a column or an output; refuses one that cannot be shown."""
     if not isinstance(name, str) or not name or len(name) > 200 or not name.isprintable():
-        raise InvalidInput(
-            show(name),
-            "a name has 1 to 200 printable characters",
-            "Choose another name, such as n.",
-        )
+        rule = "a name has 1 to 200 printable characters"
+        raise InvalidInput(show(name), rule, "Choose another name, such as n.")
     return name

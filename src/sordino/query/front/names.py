@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sordino.query.aggregates.registry import kind_of
 from sordino.query.front.shapes import WITHIN_PERSON, children
+from sordino.query.same_name import folded
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Member, Window
 
 __all__ = ["default_name", "distinct_names"]
@@ -58,17 +59,17 @@ def distinct_names(
     """The given names where there are any, else default ones, made distinct by _2,
     _3 (upper and lower case are one).
     """
-    taken = {name.casefold() for name in given if name is not None}
+    taken = {folded(name) for name in given if name is not None}
     counts: dict[str, int] = {}
     names = []
     for name, value in zip(given, values, strict=True):
         if name is None:
             plain = name = default_name(value)
-            count = counts.get(plain.casefold(), 1)
-            while name.casefold() in taken:
+            count = counts.get(folded(plain), 1)
+            while folded(name) in taken:
                 count += 1
                 name = f"{plain}_{count}"
-            counts[plain.casefold()] = count
-            taken.add(name.casefold())
+            counts[folded(plain)] = count
+            taken.add(folded(name))
         names.append(name)
     return tuple(names)

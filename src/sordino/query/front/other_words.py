@@ -80,25 +80,13 @@ _DECLARED = (
 )
 FIRST_WORDS: Mapping[str, Reason] = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA"), _DECLARED),
-    "EXPLAIN": (
-        "it asks nothing of the rows",
-        "`sordino preview`, or session.preview(...), explains a question for free.",
-    ),
-}
+    "EXPLAIN": ("it asks nothing of the rows", "`sordino preview`, or session.preview(...), explains a question for free."),
+}  # fmt: skip
 """What a text may begin with that is no question."""
 
 _KEYWORDS = (
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "ORDER",
-    "LIMIT",
-    "JOIN",
-    "BETWEEN",
-    "DISTINCT",
-)
+    "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "BETWEEN", "DISTINCT",
+)  # fmt: skip
 
 
 def nearest_function(name: str, known: Sequence[str]) -> str:

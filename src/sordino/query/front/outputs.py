@@ -10,6 +10,7 @@ from functools import cached_property
 from sordino.errors import InvalidInput
 from sordino.query.front.names import default_name, distinct_names
 from sordino.query.front.shapes import children, rebuilt, shape
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -30,7 +31,7 @@ OUTPUT = ""
 
 def one_of(name: str, names: Sequence[str]) -> str | None:
     """The name in its own spelling, if it is among them; upper and lower case are one."""
-    return next((known for known in names if known.casefold() == name.casefold()), None)
+    return next((known for known in names if folded(known) == folded(name)), None)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Answered:
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
-        return {name.casefold(): name for name in self.names}
+        return {folded(name): name for name in self.names}
 
     @cached_property
     def _by_value(self) -> dict[object, tuple[str, ...]]:
@@ -96,18 +97,15 @@ class Answered:
         """The output that a name or an expression means; refuses one that means two."""
         by_value = self._by_value.get(shape(value), ())
         by_name = (
-            self._by_name.get(value.name.casefold())
+            self._by_name.get(folded(value.name))
             if isinstance(value, Column) and value.table in {None, OUTPUT} and not value.first
             else None
         )
         if isinstance(value, Column) and value.table == OUTPUT:
             return by_name or one_of(value.name, [output.name for output in self.outputs])
         if by_value and by_name is not None and by_name not in by_value:
-            raise InvalidInput(
-                by_name,
-                "it names both a column and another output",
-                "Give the output another name with AS.",
-            )
+            rule = "it names both a column and another output"
+            raise InvalidInput(by_name, rule, "Give the output another name with AS.")
         return by_name or (by_value[0] if by_value else None)
 
     def require(self, value: Expression | Aggregate) -> str:

@@ -25,6 +25,7 @@ from sordino.query.front.terms import (
     term_tree,
 )
 from sordino.query.offer import Offer, takes_offer
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -138,24 +139,18 @@ class Question:
         `name` qualifies the columns of the other table, where that is not its own name.
         """
         if how not in {"inner", "left"}:
-            raise InvalidInput(
-                f"how={show(how)}",
-                "a join is inner or left",
-                "Write how='left' to keep rows that find nothing.",
-            )
+            hint = "Write how='left' to keep rows that find nothing."
+            raise InvalidInput(f"how={show(how)}", "a join is inner or left", hint)
         if isinstance(table, Question):
             right: Table | Subquery = Subquery(
                 table.rows, calls.check_name(name or table._names[0])
             )
         else:
             right = Table(calls.check_name(table), None if name is None else calls.check_name(name))
-        if right.name.casefold() in {known.casefold() for known in self._names}:
+        if folded(right.name) in {folded(known) for known in self._names}:
             rule = "it is part of the question already"
-            raise InvalidInput(
-                right.name,
-                rule,
-                "Join every table once, or give it another name: join(..., name='b').",
-            )
+            hint = "Join every table once, or give it another name: join(..., name='b')."
+            raise InvalidInput(right.name, rule, hint)
         pairs = (
             on
             if isinstance(on, Mapping)
@@ -181,11 +176,8 @@ class Question:
         """The rows of a question that asks for no aggregates yet, as those of a subquery."""
         if self.keys or self.measures or self.filters or self.orders or self.rows_shown is not None:
             rule = "only rows can stand in another question, before group_by and agg"
-            raise InvalidInput(
-                "a question with aggregates",
-                rule,
-                "Use per_person(...) for aggregates of one person's rows.",
-            )
+            hint = "Use per_person(...) for aggregates of one person's rows."
+            raise InvalidInput("a question with aggregates", rule, hint)
         if (
             isinstance(self.source, Subquery)
             and isinstance(self.source.rows, Rows)
@@ -221,7 +213,7 @@ class Question:
         groups = [term_tree(key) for key in keys]
         given = [who.name, *[None] * len(groups), *map(calls.check_name, items)]
         values = [who, *groups, *(_own(name, item) for name, item in items.items())]
-        if len({name.casefold() for name in (who.name, *items)}) <= len(items):
+        if len({folded(name) for name in (who.name, *items)}) <= len(items):
             rule = "the person and every item have a name of their own"
             raise InvalidInput(", ".join(items), rule, "Give every output its own name.")
         names = distinct_names(given, values)
@@ -291,11 +283,8 @@ class Question:
         """Aggregates, each under its name."""
         for name, measure in measures.items():
             if not isinstance(measure, Measure):
-                raise InvalidInput(
-                    f"{name}={show(measure)}",
-                    "agg takes aggregates",
-                    "Write agg(n=count(), cost=mean('cost')).",
-                )
+                hint = "Write agg(n=count(), cost=mean('cost'))."
+                raise InvalidInput(f"{name}={show(measure)}", "agg takes aggregates", hint)
         return replace(
             self,
             measures=(
@@ -320,33 +309,24 @@ class Question:
         """Sort the noisy answer by its columns; a minus in front means descending."""
         for name in names:
             if not isinstance(name, str):
-                raise InvalidInput(
-                    show(name),
-                    "the order is given by names of the answer's columns",
-                    "Write order_by('-n', 'ward').",
-                )
+                rule = "the order is given by names of the answer's columns"
+                raise InvalidInput(show(name), rule, "Write order_by('-n', 'ward').")
         return replace(self, orders=(*self.orders, *names))
 
     def limit(self, rows: int, *, offset: int = 0) -> Question:
         """Only this many rows of the noisy answer, after skipping some."""
         for name, value in (("rows", rows), ("offset", offset)):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**18:
-                raise InvalidInput(
-                    f"{name}={show(value)}",
-                    "it must be a whole number, not negative",
-                    "Write limit(10).",
-                )
+                rule = "it must be a whole number, not negative"
+                raise InvalidInput(f"{name}={show(value)}", rule, "Write limit(10).")
         return replace(self, rows_shown=rows, skipped=offset)
 
     @property
     def query(self) -> Query:
         """The query tree; refuses a question that is not complete."""
         if not self.measures:
-            raise InvalidInput(
-                f"a question about {self._names[0]} without aggregates",
-                "rows are never shown",
-                "Add agg(n=count()).",
-            )
+            what = f"a question about {self._names[0]} without aggregates"
+            raise InvalidInput(what, "rows are never shown", "Add agg(n=count()).")
         self._check_outputs()
         keys: dict[object, Expression] = {}
         for _, key in self.keys:
@@ -378,22 +358,19 @@ class Question:
 
     def _asker(self) -> Asks:
         if self.session is None:
-            raise InvalidInput(
-                f"a question about {self._names[0]}",
-                "no session can run it",
-                "Begin with session.table('visits').",
-            )
+            what = f"a question about {self._names[0]}"
+            raise InvalidInput(what, "no session can run it", "Begin with session.table('visits').")
         return self.session
 
     def _check_outputs(self) -> None:
         check_size([*(key for _, key in self.keys), *(measure for _, measure in self.measures)])
         taken: set[str] = set()
         for name in (name for name, _ in (*self.keys, *self.measures) if name is not None):
-            if calls.check_name(name).casefold() in taken:
+            if folded(calls.check_name(name)) in taken:
                 raise InvalidInput(
                     name, "the name is given twice", "Give every output its own name."
                 )
-            taken.add(name.casefold())
+            taken.add(folded(name))
 
     def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
         values: list[Expression | Aggregate] = [keys[shape(key)] for _, key in self.keys]
@@ -422,8 +399,5 @@ def _own(name: str, item: object) -> Expression:
     """An item of per_person: an aggregate, or an expression of aggregates."""
     if isinstance(item, Measure | Term):
         return item.tree
-    raise InvalidInput(
-        f"{name}={show(item)}",
-        "per_person takes aggregates",
-        "Write per_person(visits=so.count()).",
-    )
+    what = f"{name}={show(item)}"
+    raise InvalidInput(what, "per_person takes aggregates", "Write per_person(visits=so.count()).")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -150,17 +151,13 @@ def check_size(nodes: Iterable[Expression]) -> None:
         )
         measured[id(stack.pop())] = size, depth
     if any(measured[id(root)][1] > DEEPEST for root in roots):
-        raise InvalidInput(
-            "an expression that is nested too deep",
-            f"at most {DEEPEST} operations may be nested",
-            "Ask several smaller questions, or compute a column beforehand.",
-        )
+        what = "an expression that is nested too deep"
+        hint = "Ask several smaller questions, or compute a column beforehand."
+        raise InvalidInput(what, f"at most {DEEPEST} operations may be nested", hint)
     if sum(measured[id(root)][0] for root in roots) > LARGEST:
-        raise InvalidInput(
-            "a question that is too large",
-            f"at most {LARGEST} names, constants and operations may occur in it",
-            "Ask several smaller questions, or compute a column beforehand.",
-        )
+        rule = f"at most {LARGEST} names, constants and operations may occur in it"
+        hint = "Ask several smaller questions, or compute a column beforehand."
+        raise InvalidInput("a question that is too large", rule, hint)
 
 
 def check_query(query: Query) -> None:
@@ -186,7 +183,7 @@ def shape(node: Expression) -> Shape:
     """A value that is equal for expressions that ask the same, however their columns are spelled."""
     match node:
         case Column(name, table):
-            return Shape(("column", name.casefold(), None if table is None else table.casefold()))
+            return Shape(("column", folded(name), None if table is None else folded(table)))
         case Literal(value):
             return Shape(("literal", type(value).__name__, value))
         case Call(function, arguments):

@@ -106,20 +106,13 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
     except (
         Exception
     ) as error:  # a parser of 10,000 lines may fail in any way on hostile text; none may escape
-        raise UnsupportedSQL(
-            shortened(words.text),
-            "it is not understood",
-            "`sordino docs sql` shows what is supported.",
-        ) from error
+        hint = "`sordino docs sql` shows what is supported."
+        raise UnsupportedSQL(shortened(words.text), "it is not understood", hint) from error
     if len(trees) == 1 and isinstance(trees[0], exp.SetOperation):
         raise UnsupportedSQL(shortened(words.text), *COMBINED)
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
-        raise UnsupportedSQL(
-            shortened(words.text),
-            "exactly one SELECT can be asked",
-            "Ask about a declared table directly.",
-            Code.SUBQUERY,
-        )
+        rule, hint = "exactly one SELECT can be asked", "Ask about a declared table directly."
+        raise UnsupportedSQL(shortened(words.text), rule, hint, Code.SUBQUERY)
     for name in trees[0].find_all(exp.Identifier):
         if re.fullmatch(r"\w+", name.this):
             # words were made names by quoting them (sql_tokens.py); messages show them as written
@@ -330,11 +323,8 @@ def _outputs(
                 ),
             )
     if not any(map(aggregates_in, values)):
-        raise UnsupportedSQL(
-            shortened(text),
-            "a question must ask for an aggregate, as rows are never shown",
-            "Add COUNT(*) to SELECT.",
-        )
+        rule = "a question must ask for an aggregate, as rows are never shown"
+        raise UnsupportedSQL(shortened(text), rule, "Add COUNT(*) to SELECT.")
     return tuple(outputs)
 
 

@@ -41,13 +41,9 @@ from sordino.query.tree import Aggregate, Case, Column, Expression, Literal, Win
 __all__ = ["Reader"]
 
 _WINDOWS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.RowNumber: ("row_number", ()),
-    exp.Lag: ("lag", ("this", "offset")),
-    exp.Lead: ("lead", ("this", "offset")),
-    exp.FirstValue: ("first_value", ("this",)),
-    exp.Count: ("count", ("this",)),
-    exp.Sum: ("sum", ("this",)),
-}
+    exp.RowNumber: ("row_number", ()), exp.Lag: ("lag", ("this", "offset")), exp.Lead: ("lead", ("this", "offset")),
+    exp.FirstValue: ("first_value", ("this",)), exp.Count: ("count", ("this",)), exp.Sum: ("sum", ("this",)),
+}  # fmt: skip
 _WITHIN_PERSON: dict[type[exp.Expression], str] = {
     exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
 }  # fmt: skip
@@ -61,41 +57,43 @@ _MEMBERS = (
     Code.SUBQUERY,
 )
 
+_NESTED = (
+    "an aggregate cannot be part of a row's value",
+    "Ask for each separately and compute with the answers; HAVING filters groups by aggregates.",
+    Code.AGGREGATE,
+)
+_FRAME = "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."
+_BACKWARDS = "a frame begins before it ends", "Write ROWS BETWEEN UNBOUNDED PRECEDING AND ..."
+_DESCENDING = (
+    "quantiles are counted from the smallest value",
+    "Leave DESC out and ask for 1 minus the level.",
+)
+_BASES = (
+    "LOG is the natural logarithm in some dialects, to base 10 in others",
+    "Write LN(x) or LOG10(x); the logarithm to base 2 is LN(x) / LN(2).",
+)
+_NO_UNIT = "its unit must be named", "Write DATE_DIFF('day', first, last)."
+_ABSURD = (
+    "numbers have at most 40 digits and an exponent of at most 308",
+    "Write an ordinary number.",
+)
+
 _Read = TypeVar("_Read", Expression, Expression | Aggregate)
 
-_CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.Add: ("+", ("this", "expression")),
-    exp.Sub: ("-", ("this", "expression")),
-    exp.Mul: ("*", ("this", "expression")),
-    exp.Div: ("/", ("this", "expression")),
-    exp.Mod: ("%", ("this", "expression")),
-    exp.EQ: ("=", ("this", "expression")),
-    exp.NEQ: ("<>", ("this", "expression")),
-    exp.LT: ("<", ("this", "expression")),
-    exp.LTE: ("<=", ("this", "expression")),
-    exp.GT: (">", ("this", "expression")),
-    exp.GTE: (">=", ("this", "expression")),
-    exp.Not: ("not", ("this",)),
-    exp.In: ("in", ("this", "expressions")),
-    exp.Coalesce: ("coalesce", ("this", "expressions")),
-    exp.Abs: ("abs", ("this",)),
-    exp.Round: ("round", ("this", "decimals")),
-    exp.Floor: ("floor", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Least: ("least", ("this", "expressions")),
-    exp.Greatest: ("greatest", ("this", "expressions")),
-    exp.Lower: ("lower", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Substring: ("substr", ("this", "start", "length")),
-    exp.Ln: ("ln", ("this",)),
-    exp.Exp: ("exp", ("this",)),
-    exp.Sqrt: ("sqrt", ("this",)),
-    exp.Pow: ("power", ("this", "expression")),
-    exp.Dayname: ("dayname", ("this",)),
-    exp.Monthname: ("monthname", ("this",)),
-    exp.DateBin: ("time_bucket", ("this", "expression")),
-}
+_ONE, _TWO, _ALL = ("this",), ("this", "expression"), ("this", "expressions")
+_CALLS: dict[type[exp.Expression], tuple[str | Callable[..., Expression], tuple[str, ...]]] = {
+    exp.EQ: ("=", _TWO), exp.NEQ: ("<>", _TWO), exp.LT: ("<", _TWO), exp.LTE: ("<=", _TWO), exp.GT: (">", _TWO),
+    exp.GTE: (">=", _TWO), exp.Not: ("not", _ONE), exp.In: ("in", _ALL), exp.Between: (between, ("this", "low", "high")),
+    exp.Coalesce: ("coalesce", _ALL), exp.Least: ("least", _ALL), exp.Greatest: ("greatest", _ALL),
+    exp.Nullif: (nullif, _TWO), exp.Neg: (negated, _ONE), exp.Abs: ("abs", _ONE), exp.Round: ("round", ("this", "decimals")),
+    exp.Floor: ("floor", _ONE), exp.Ceil: ("ceil", _ONE), exp.Ln: ("ln", _ONE), exp.Exp: ("exp", _ONE),
+    exp.Sqrt: ("sqrt", _ONE), exp.Pow: ("power", _TWO), exp.Lower: ("lower", _ONE), exp.Upper: ("upper", _ONE),
+    exp.Length: ("length", _ONE), exp.Substring: ("substr", ("this", "start", "length")),
+    exp.Left: (lambda x, length: call("substr", x, Literal(1), length), _TWO),
+    exp.DateBin: ("time_bucket", _TWO),
+    exp.Dayname: ("dayname", _ONE), exp.Monthname: ("monthname", _ONE),
+}  # fmt: skip
+"""What each is called in the tree, or what makes it, and its arguments in order."""
 _CHAINS: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||", exp.Pow: "power",
 }  # fmt: skip
@@ -110,12 +108,8 @@ _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.Minute: "minute",
 }  # fmt: skip
 _PART_WORDS = {
-    "dayofweek": "dow",
-    "weekday": "dow",
-    "dayofyear": "doy",
-    "weekofyear": "week",
-    "dayofmonth": "day",
-}
+    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day",
+}  # fmt: skip
 
 
 def _inside(node: exp.Expression) -> exp.Expression:
@@ -198,11 +192,8 @@ class Reader:
         reason = reason or HINTS.get(type(node), UNKNOWN)
         if "{0}" in reason[1]:
             named = node.this.sql() if isinstance(node.this, exp.Column) else "x"
-            reason = (
-                reason[0],
-                reason[1].format(shortened(named)),
-                reason[2] if len(reason) == 3 else None,
-            )
+            hint = reason[1].format(shortened(named))
+            reason = (reason[0], hint, reason[2]) if len(reason) == 3 else (reason[0], hint)
         return refusal(self.text, node, reason)
 
     def _expression(self, node: exp.Expression | None) -> Expression:
@@ -219,11 +210,12 @@ class Reader:
         if kind is exp.Window and self.inside:
             return self._window(node)
         if kind in _CALLS:
-            name, parts = _CALLS[kind]
-            arguments(self.text, node, *parts)
-            return call(
-                name, *(self._expression(part) for name in parts for part in _parts(node, name))
-            )
+            made, names = _CALLS[kind]
+            arguments(self.text, node, *names)
+            if not isinstance(made, str):
+                return made(*(self._expression(node.args.get(name)) for name in names))
+            own = [self._expression(part) for name in names for part in _parts(node, name)]
+            return call(made, *own)
         if kind in _DATE_PARTS:
             arguments(self.text, node, "this")
             return call("date_part", Literal(_DATE_PARTS[kind]), self._expression(node.this))
@@ -233,14 +225,7 @@ class Reader:
         if found is None:
             raise self._refuse(node)
         if self.nested is None:
-            raise self._refuse(
-                node,
-                (
-                    "an aggregate cannot be part of a row's value",
-                    "Ask for each separately and compute with the answers; HAVING filters groups by aggregates.",
-                    Code.AGGREGATE,
-                ),
-            )
+            raise self._refuse(node, _NESTED)
         return self.nested(node, found)
 
     def _chain(self, node: exp.Expression) -> Expression:
@@ -348,9 +333,7 @@ class Reader:
             return None
         arguments(self.text, node, "kind", "start", "start_side", "end", "end_side")
         if str(node.args.get("kind")).upper() != "ROWS":
-            raise self._refuse(
-                node, ("a frame counts rows", "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.")
-            )
+            raise self._refuse(node, ("a frame counts rows", _FRAME))
         first, last = (self._frame_end(node, end) for end in ("start", "end"))
         return None if (first, last) == (None, 0) else (first, last)
 
@@ -361,13 +344,9 @@ class Reader:
         if str(where).upper() == "UNBOUNDED":
             if (side == "PRECEDING") == (end == "start"):
                 return None
-            raise self._refuse(
-                node,
-                ("a frame begins before it ends", "Write ROWS BETWEEN UNBOUNDED PRECEDING AND ..."),
-            )
+            raise self._refuse(node, _BACKWARDS)
         if not isinstance(where, exp.Literal) or not str(where.this).isdigit():
-            hint = "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."
-            raise self._refuse(node, ("a frame counts whole rows, written out", hint))
+            raise self._refuse(node, ("a frame counts whole rows, written out", _FRAME))
         return int(where.this) * (-1 if side == "PRECEDING" else 1)
 
     def _of_kind(
@@ -405,13 +384,7 @@ class Reader:
             raise self._refuse(node)
         ordered = order.expressions[0]
         if ordered.args.get("desc"):
-            raise self._refuse(
-                node,
-                (
-                    "quantiles are counted from the smallest value",
-                    "Leave DESC out and ask for 1 minus the level.",
-                ),
-            )
+            raise self._refuse(node, _DESCENDING)
         arguments(self.text, ordered, "this")
         if found is None:
             raise self._refuse(node)
@@ -438,18 +411,6 @@ class Reader:
             self._expression(node.this), yes, Literal(None) if no is None else self._expression(no)
         )
 
-    def _between(self, node: exp.Expression) -> Expression:
-        arguments(self.text, node, "this", "low", "high")
-        return between(*(self._expression(node.args[part]) for part in ("this", "low", "high")))
-
-    def _nullif(self, node: exp.Expression) -> Expression:
-        arguments(self.text, node, "this", "expression")
-        return nullif(self._expression(node.this), self._expression(node.expression))
-
-    def _neg(self, node: exp.Expression) -> Expression:
-        arguments(self.text, node, "this")
-        return negated(self._expression(node.this))
-
     def _is(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
         if type(node.expression) is not exp.Null:
@@ -470,33 +431,15 @@ class Reader:
         """LOG10(x), which the parser turns into LOG(10, x); with one argument, engines disagree on the base."""
         arguments(self.text, node, "this", "expression")
         if node.expression is None or self._expression(node.this) != Literal(10):
-            raise self._refuse(
-                node,
-                (
-                    "LOG is the natural logarithm in some dialects, to base 10 in others",
-                    "Write LN(x) or LOG10(x); the logarithm to base 2 is LN(x) / LN(2).",
-                ),
-            )
+            raise self._refuse(node, _BASES)
         return call("log10", self._expression(node.expression))
 
     def _date_diff(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression", "unit")
         if "unit" not in node.args:
-            raise self._refuse(
-                node, ("its unit must be named", "Write DATE_DIFF('day', first, last).")
-            )
-        return call(
-            "date_diff",
-            _part(node.args["unit"]),
-            self._expression(node.expression),
-            self._expression(node.this),
-        )
-
-    def _left(self, node: exp.Expression) -> Expression:
-        arguments(self.text, node, "this", "expression")
-        return call(
-            "substr", self._expression(node.this), Literal(1), self._expression(node.expression)
-        )
+            raise self._refuse(node, _NO_UNIT)
+        first, last = self._expression(node.expression), self._expression(node.this)
+        return call("date_diff", _part(node.args["unit"]), first, last)
 
     def _extract(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
@@ -506,13 +449,8 @@ class Reader:
         arguments(self.text, node, "this", "unit")
         cut, unit = node.this, node.args["unit"].name.lower()
         if type(cut) is exp.Literal and cut.name.lower() in DATE_UNITS:
-            raise self._refuse(
-                node,
-                (
-                    "the unit comes first",
-                    f"Write DATE_TRUNC('{cut.name.lower()}', {shortened(unit)}).",
-                ),
-            )
+            hint = f"Write DATE_TRUNC('{cut.name.lower()}', {shortened(unit)})."
+            raise self._refuse(node, ("the unit comes first", hint))
         return call("date_trunc", _part(node.args["unit"]), self._expression(node.this))
 
     def _named(self, node: exp.Expression) -> Expression:
@@ -520,9 +458,8 @@ class Reader:
         name = str(node.this).lower()
         arguments(self.text, node, "this", "expressions")
         if name in {"date_part", "datepart"} and len(node.expressions) == 2:
-            return call(
-                "date_part", _part(node.expressions[0]), self._expression(node.expressions[1])
-            )
+            part, of = node.expressions
+            return call("date_part", _part(part), self._expression(of))
         if name == "weekday" and len(node.expressions) == 1:
             return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
         if name in {"bucket", "clamp"}:
@@ -537,17 +474,9 @@ class Reader:
         words = str(node.this)
         if node.args.get("is_string"):
             return constant(words)
-        if (
-            not re.fullmatch(r"(?a:(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)", words)
-            or sum(map(str.isdigit, words)) > 40
-        ):
-            raise self._refuse(
-                node,
-                (
-                    "numbers have at most 40 digits and an exponent of at most 308",
-                    "Write an ordinary number.",
-                ),
-            )
+        written = re.fullmatch(r"(?a:(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)", words)
+        if not written or sum(map(str.isdigit, words)) > 40:
+            raise self._refuse(node, _ABSURD)
         return constant(Fraction(words))
 
     def _boolean(self, node: exp.Expression) -> Expression:
@@ -571,26 +500,17 @@ class Reader:
         kind = _CASTS.get(to.this)
         if kind is None:
             raise self._refuse(node)
-        if (
-            kind in ("date", "timestamp")
-            and type(inner) is exp.Literal
-            and inner.args.get("is_string")
-        ):
+        text = type(inner) is exp.Literal and inner.args.get("is_string")
+        if kind in ("date", "timestamp") and text:
             return _date(self.text, node, str(inner.this), moment=kind == "timestamp")
         return call("cast", Literal(kind), self._expression(inner))
 
 
 def _known_functions() -> list[str]:
     """The names of functions and aggregates in SQL."""
-    values = [
-        str(kind.sql_name()) for kind in (*_CALLS, *_DATE_PARTS) if issubclass(kind, exp.Func)
-    ]
-    return [
-        *values,
-        "BUCKET",
-        "CLAMP",
-        *(name for kind in kinds().values() for name in (*kind.sql, *kind.fixed)),
-    ]
+    calls = [kind.sql_name() for kind in (*_CALLS, *_DATE_PARTS) if issubclass(kind, exp.Func)]
+    aggregates = [name for kind in kinds().values() for name in (*kind.sql, *kind.fixed)]
+    return [*calls, "BUCKET", "CLAMP", *aggregates]
 
 
 def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:
@@ -609,16 +529,12 @@ def _part(node: exp.Expression) -> Expression:
 _SPECIAL: dict[type[exp.Expression], Callable[[Reader, exp.Expression], Expression]] = {
     exp.Case: Reader._case,
     exp.If: Reader._if,
-    exp.Between: Reader._between,
-    exp.Nullif: Reader._nullif,
-    exp.Neg: Reader._neg,
     exp.Is: Reader._is,
     exp.Like: Reader._like,
     exp.ILike: Reader._like,
     exp.Concat: Reader._concat,
     exp.Log: Reader._log,
     exp.DateDiff: Reader._date_diff,
-    exp.Left: Reader._left,
     exp.Extract: Reader._extract,
     exp.TimestampTrunc: Reader._date_trunc,
     exp.DateTrunc: Reader._date_trunc,  # the parser makes it of DATE constants

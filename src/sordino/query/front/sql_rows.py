@@ -7,7 +7,8 @@ declaration.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -21,6 +22,7 @@ from sordino.query.front.shapes import children, expect_few_tables, rebuilt, sha
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import HINTS, arguments, refusal
 from sordino.query.front.sql_tokens import MANY_JOINS, MOST_JOINS, shortened
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Column,
     Expression,
@@ -52,6 +54,7 @@ _ROWS_ONLY = (
     "a subquery has no order and no limit",
     "Leave ORDER BY and LIMIT out; ROW_NUMBER() numbers a person's rows.",
 )
+_AMONG = "Write patient_id IN (SELECT patient_id FROM ...)."
 Named: TypeAlias = Mapping[str, Rows | UnionAll]
 _Some = TypeVar("_Some", Rows, Rows | UnionAll)
 
@@ -137,18 +140,14 @@ class Scope:
             return self._exists(node)
         arguments(self.text, node, "this", "query")
         column, query = node.this, node.args["query"]
-        if type(column) is not exp.Column or type(column.this) is not exp.Identifier:
+        if not _is_column(column):
             rule = "IN (SELECT ...) is asked of the column that names the person"
-            raise refusal(
-                self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...).")
-            )
+            raise refusal(self.text, node, (rule, _AMONG))
         select = self._inner(query)
         rows = _few(self.text, node, _rows(self.text, select, self.common, self))
         if isinstance(rows, UnionAll) or len(rows.items) != 1 or rows.every:
             rule = "IN (SELECT ...) takes one column, that of the person"
-            raise refusal(
-                self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...).")
-            )
+            raise refusal(self.text, node, (rule, _AMONG))
         return Member(self.column(column), rows)
 
     def _inner(self, node: exp.Expression) -> exp.Expression:
@@ -208,15 +207,24 @@ def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
     return found
 
 
+def _is_column(node: exp.Expression) -> bool:
+    return type(node) is exp.Column and type(node.this) is exp.Identifier
+
+
+def _equal_columns(node: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
+    """Both columns of `a = b`; None if it is another condition."""
+    if type(node) is exp.EQ and _is_column(node.this) and _is_column(node.expression):
+        return node.this, node.expression
+    return None
+
+
 def _correlation(scope: Scope, node: exp.Expression) -> tuple[Column, Column] | None:
     """Inner and outer column of `b.person = a.person`; None if the condition is about the inner rows alone."""
-    sides = (node.this, node.expression) if type(node) is exp.EQ else ()
-    if len(sides) != 2 or any(
-        type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides
-    ):
+    sides = _equal_columns(node)
+    if sides is None or scope.outer is None:
         return None
     outer = [_is_outer(scope, side) for side in sides]
-    if outer == [False, False] or scope.outer is None:
+    if not any(outer):
         return None
     inner, other = (sides[1], sides[0]) if outer[0] else sides
     return scope.column(inner), scope.outer.column(other)
@@ -249,9 +257,7 @@ def with_tables(text: str, select: exp.Expression, outside: Named) -> Named:
             raise refusal(
                 text, table, (f"the table {shortened(name)} occurs twice", "Give it another name.")
             )
-        common = {
-            known: rows for known, rows in common.items() if known.casefold() != name.casefold()
-        }
+        common = {known: rows for known, rows in common.items() if folded(known) != folded(name)}
         common[name] = _few(text, table, _rows(text, table.this, dict(common), None))
     return common
 
@@ -262,11 +268,8 @@ def read_from(
     """The scope of a SELECT, and its source."""
     clause = select.args.get("from_")
     if clause is None:
-        raise UnsupportedSQL(
-            shortened(text),
-            "a question must name a table",
-            "Write SELECT COUNT(*) FROM visits, for example.",
-        )
+        hint = "Write SELECT COUNT(*) FROM visits, for example."
+        raise UnsupportedSQL(shortened(text), "a question must name a table", hint)
     arguments(text, clause, "this")
     qualifier, source = _table(text, clause.this, common)
     scope: Scope = Scope(text, ((qualifier, source.name),), common, outer)
@@ -289,14 +292,8 @@ def _table(text: str, node: exp.Expression, common: Named) -> tuple[str, Table |
         arguments(text, node, "this", "alias")
         rows = _few(text, node, _rows(text, node.this, common, None))
         return qualifier, Subquery(rows, _checked(text, node, qualifier))
-    if (
-        type(node) is not exp.Table
-        or type(node.this) is not exp.Identifier
-        or not node.this.this
-        or qualifier == ""
-    ):
-        raise refusal(text, node, _PLAIN_TABLE)
-    if node.args.get("db") is not None:
+    plain = type(node) is exp.Table and type(node.this) is exp.Identifier and node.this.this
+    if not plain or qualifier == "" or node.args.get("db") is not None:
         raise refusal(text, node, _PLAIN_TABLE)
     arguments(text, node, "this", "alias")
     name = str(node.this.this)
@@ -307,16 +304,21 @@ def _table(text: str, node: exp.Expression, common: Named) -> tuple[str, Table |
 
 
 def _few(text: str, node: exp.Expression, rows: _Some) -> _Some:
-    try:
+    with _told_of(text, node):
         expect_few_tables(rows)
-    except InvalidInput as error:
-        raise refusal(text, node, (error.rule, error.hint)) from error
     return rows
 
 
 def _checked(text: str, node: exp.Expression, name: str) -> str:
-    try:
+    with _told_of(text, node):
         return check_name(name)
+
+
+@contextmanager
+def _told_of(text: str, node: exp.Expression) -> Iterator[None]:
+    """What is refused within is told of a part of the text."""
+    try:
+        yield
     except InvalidInput as error:
         raise refusal(text, node, (error.rule, error.hint)) from error
 
@@ -358,10 +360,8 @@ def _join(scope: Scope, left: Source, node: exp.Join) -> tuple[Scope, Join]:
 
 def _equality(scope: Scope, node: exp.Expression, table: str) -> tuple[Column, Column] | None:
     """One `visits.ward = wards.name` of an ON, whichever side is which; None if it is another condition."""
-    sides = (node.this, node.expression) if type(node) is exp.EQ else ()
-    if len(sides) != 2 or any(
-        type(side) is not exp.Column or type(side.this) is not exp.Identifier for side in sides
-    ):
+    sides = _equal_columns(node)
+    if sides is None:
         return None
     ours, theirs = (scope.column(side) for side in sides)
     named = [_qualified(side) for side in sides]
@@ -417,13 +417,16 @@ def _rows(text: str, node: exp.Expression, common: Named, outer: Scope | None) -
             read = values[place] if place is not None else inner.expression(part)
             key = read if place is not None else meant_by_key(text, part, read, names, values)
             keys.setdefault(shape(key), key)
-    condition = None if having is None else inner.expression(having.this)
+    chosen = None
+    if having is not None:
+        condition = inner.expression(having.this)
+        chosen = _named_values(text, having, condition, names, values, keys)
     return Rows(
         source,
         tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
         None if where is None else scope.conditions.expression(where.this),
         None if keys is None else tuple(keys.values()),
-        None if condition is None else _named_values(text, having, condition, names, values, keys),
+        chosen,
         node.args.get("distinct") is not None,
         bool(stars),
     )
@@ -517,13 +520,13 @@ def items(
         if type(item) is exp.Alias:
             arguments(text, item, "this", "alias")
             name, node = _checked(text, item, str(item.args["alias"].this)), item.this
-            if name.casefold() in taken:
+            if folded(name) in taken:
                 raise refusal(
                     text,
                     item,
                     (f"the name {name} is given twice", "Give every output its own name."),
                 )
-            taken.add(name.casefold())
+            taken.add(folded(name))
         given.append(name)
         values.append(reader.item(node))
     return distinct_names(given, values), tuple(values)

@@ -21,21 +21,9 @@ from sordino.query.aggregates.registry import named_in_sql
 from sordino.query.front.other_words import CALLS, Reason
 
 __all__ = [
-    "CASTS",
-    "COMBINED",
-    "DEEPEST_TEXT",
-    "LONGEST",
-    "MANY_JOINS",
-    "MOST_JOINS",
-    "MOST_TOKENS",
-    "ONE_SELECT",
-    "WINDOWS",
-    "Reason",
-    "Words",
-    "place",
-    "read_words",
-    "shortened",
-]
+    "CASTS", "COMBINED", "DEEPEST_TEXT", "LONGEST", "MANY_JOINS", "MOST_JOINS", "MOST_TOKENS", "ONE_SELECT", "WINDOWS",
+    "Reason", "Words", "place", "read_words", "shortened",
+]  # fmt: skip
 
 LONGEST = 16 * 1024
 MOST_TOKENS = 4000
@@ -102,79 +90,60 @@ COMBINED = "answers are not combined by SQL", "Ask two questions and combine the
 _PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
 _STATEMENTS = (
-    "CREATE",
-    "DROP",
-    "INSERT",
-    "ALTER",
-    "GRANT",
-    "REVOKE",
-    "INSTALL",
-    "RETURNING",
-    "ROLLBACK",
-    "SUMMARIZE",
-)
+    "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE",
+)  # fmt: skip
 _JOINS = (
     "tables are joined by JOIN or LEFT JOIN, or stand beside each other in FROM",
     "Write JOIN wards ON visits.ward = wards.name, or FROM visits, wards WHERE visits.ward = wards.name.",
 )
 MANY_JOINS = f"at most {MOST_JOINS} tables may be joined", "Join the public tables beforehand."
 
+_FILES = "files cannot be read by a question", "Ask about a declared table by its name."
+_NO_TABLE = "functions and files cannot be asked", "Ask about a declared table by its name."
+_SIDE_BY_SIDE = "two texts stand side by side", "Write 'a' || 'b', or a sign between them."
+_NO_DECIMAL = "it is not a decimal number", "Write it in decimal digits."
+_SECOND = "one statement at a time", "Ask the second question separately."
+_NO_TEXT = "only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."
+_SHIFTED = "dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."
+_SMALLER = "Ask several smaller questions."
+_TOO_DEEP = f"at most {DEEPEST_TEXT} brackets may be nested", _SMALLER
+_NO_SQL = (
+    "it is not part of the supported SQL",
+    "Text goes into plain single quotes; `sordino docs sql` shows what is supported.",
+)
+
 _REFUSED_WORDS: dict[str, Reason] = {
-    **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
-    "LATERAL": ONE_SELECT,
+    **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED), "LATERAL": ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
-    "QUALIFY": WINDOWS,
-    "INTO": _READING,
-    "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
-    **dict.fromkeys(_STATEMENTS, _READING),
-    "TABLESAMPLE": _SAMPLES,
-    **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
-    **dict.fromkeys(
-        ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK
-    ),
+    "QUALIFY": WINDOWS, "INTO": _READING, "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
+    **dict.fromkeys(_STATEMENTS, _READING), "TABLESAMPLE": _SAMPLES, **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
+    **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
     **dict.fromkeys(("GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
-}
+}  # fmt: skip
 _REFUSED_CALLS: dict[str, Reason] = {
-    **CALLS,
-    **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
+    **CALLS, **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GETDATE", "SYSDATE", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    **dict.fromkeys(
-        ("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES
-    ),
-}
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
+}  # fmt: skip
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
-    ("WITH", "RECURSIVE"): _RECURSIVE,
-    ("USING", "SAMPLE"): _SAMPLES,
-    **{
-        (side, join): _JOINS
-        for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF")
-        for join in ("JOIN", "OUTER")
-    },
-    ("GROUP BY", "ALL"): (
-        "the keys must be named",
-        "List them: GROUP BY ward, city.",
-        Code.QUERY_PART,
-    ),
+    ("WITH", "RECURSIVE"): _RECURSIVE, ("USING", "SAMPLE"): _SAMPLES,
+    **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
+    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
-}
+}  # fmt: skip
 _REFUSED_SYMBOLS: dict[str, Reason] = {
-    **dict.fromkeys(
-        ("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")
-    ),
+    **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     "^": ("^ is a power in some dialects, exclusive OR in others", "Write POWER(x, 2) or x ** 2."),
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
     "~": ("~ is not supported", "Write NOT for the opposite, name ILIKE 'a%' for a pattern."),
-    "`": (
-        "names stand in double quotes, texts in single quotes",
-        "Write \"ward\" for a column, 'A' for a text.",
-    ),
-}
+    "`": ("names stand in double quotes, texts in single quotes", "Write \"ward\" for a column, 'A' for a text."),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -201,37 +170,22 @@ def place(text: str, start: int) -> str:
 def read_words(text: str) -> Words:
     """The checked words of a text; refuses what is too long, too deep or not understood."""
     if not isinstance(text, str):
-        raise UnsupportedSQL(
-            a_or_an(type(text).__name__),
-            "a question in SQL must be text",
-            "Pass 'SELECT COUNT(*) FROM visits', for example.",
-        )
+        hint = "Pass 'SELECT COUNT(*) FROM visits', for example."
+        raise UnsupportedSQL(a_or_an(type(text).__name__), "a question in SQL must be text", hint)
     if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
-        raise UnsupportedSQL(
-            f"{len(text)} characters",
-            f"a question may have {LONGEST} bytes",
-            "Ask several smaller questions.",
-        )
+        rule = f"a question may have {LONGEST} bytes"
+        raise UnsupportedSQL(f"{len(text)} characters", rule, _SMALLER)
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UnsupportedSQL(
-            "a NUL or half a character",
-            "a question must be ordinary text",
-            "Remove that character.",
-        )
+        rule = "a question must be ordinary text"
+        raise UnsupportedSQL("a NUL or half a character", rule, "Remove that character.")
     try:
         tokens = list(DuckDB().tokenize(text))
     except (SqlglotError, RecursionError, ValueError, IndexError) as error:
-        raise UnsupportedSQL(
-            "text that does not split into words",
-            "quotes and comments must be closed",
-            "Look for a missing quote.",
-        ) from error
+        value, rule = "text that does not split into words", "quotes and comments must be closed"
+        raise UnsupportedSQL(value, rule, "Look for a missing quote.") from error
     if len(tokens) > MOST_TOKENS:
-        raise UnsupportedSQL(
-            f"{len(tokens)} words",
-            f"a question may have {MOST_TOKENS} words",
-            "Ask several smaller questions.",
-        )
+        rule = f"a question may have {MOST_TOKENS} words"
+        raise UnsupportedSQL(f"{len(tokens)} words", rule, _SMALLER)
     while tokens and tokens[-1].token_type == _T.SEMICOLON:
         tokens.pop()
     tokens = _plain_widths(tokens)
@@ -315,49 +269,23 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     word = token.text.upper()
     named = query and _begins_table(tokens, i)
     if kind == _T.STRING and named:
-        raise _refuse(
-            text,
-            token,
-            ("files cannot be read by a question", "Ask about a declared table by its name."),
-        )
+        raise _refuse(text, token, _FILES)
     if kind == _T.STRING and after and after.token_type == _T.STRING:
-        raise _refuse(
-            text,
-            token,
-            ("two texts stand side by side", "Write 'a' || 'b', or a sign between them."),
-        )
+        raise _refuse(text, token, _SIDE_BY_SIDE)
+    touching = after is not None and after.start == token.end + 1
     if kind in _LEAVES - {_T.VAR}:
-        if (
-            kind == _T.NUMBER
-            and after
-            and after.start == token.end + 1
-            and after.token_type not in _SYMBOLS
-        ):
-            raise _refuse(
-                text,
-                token,
-                ("it is not a decimal number", "Write it in decimal digits."),
-                text[token.start : after.end + 1],
-            )
+        if kind == _T.NUMBER and after and touching and after.token_type not in _SYMBOLS:
+            raise _refuse(text, token, _NO_DECIMAL, text[token.start : after.end + 1])
         return token
+    if kind == _T.SEMICOLON:
+        raise _refuse(text, token, _SECOND)
     if kind in _SYMBOLS:
-        if kind == _T.SEMICOLON:
-            raise _refuse(
-                text, token, ("one statement at a time", "Ask the second question separately.")
-            )
         return token
     written = text[token.start : token.end + 1]
     # neither a sign nor a prefixed text such as E'a'
     if not re.fullmatch(r"[^\W\d][\w$\s]*", written):
-        default = (
-            "it is not part of the supported SQL",
-            "Text goes into plain single quotes; `sordino docs sql` shows what is supported.",
-        )
-        raise _refuse(
-            text,
-            token,
-            _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)),
-        )
+        reason = _REFUSED_SYMBOLS.get(written[:2]) or _REFUSED_SYMBOLS.get(written[:1])
+        raise _refuse(text, token, reason or _NO_SQL)
     _check_word(text, tokens, i, word, after, named=named)
     if kind in _GROUPINGS and after is not None and after.token_type == _T.L_PAREN:
         return token
@@ -366,15 +294,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     dated = kind in _DATES and after is not None and after.token_type == _T.STRING
     if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token
-    if after and after.token_type == _T.STRING and after.start == token.end + 1:
-        raise _refuse(
-            text,
-            token,
-            (
-                "only plain text in single quotes is supported",
-                "Write 'text', or DATE '2024-01-31'.",
-            ),
-        )
+    if after and after.token_type == _T.STRING and touching:
+        raise _refuse(text, token, _NO_TEXT)
     # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the
     # parser takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for
     # every guess.
@@ -446,33 +367,17 @@ def _check_word(
     ):
         raise _refuse(text, token, _ZONES)
     if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
-        raise _refuse(
-            text,
-            token,
-            ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."),
-        )
-    if (
-        word == "TOP"
-        and after.token_type == _T.NUMBER
-        and i
-        and tokens[i - 1].token_type == _T.SELECT
-    ):
-        raise _refuse(
-            text,
-            token,
-            ("TOP is not supported", f"Write LIMIT {shortened(after.text)} at the end."),
-        )
+        raise _refuse(text, token, _SHIFTED)
+    first = i > 0 and tokens[i - 1].token_type == _T.SELECT
+    if word == "TOP" and after.token_type == _T.NUMBER and first:
+        hint = f"Write LIMIT {shortened(after.text)} at the end."
+        raise _refuse(text, token, ("TOP is not supported", hint))
     if word == "ESCAPE" and after.token_type == _T.STRING:
         raise _refuse(text, token, _PATTERNS)
     if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS and named_in_sql(word) is None:
         raise _refuse(text, token, _REFUSED_CALLS[word])
     if after.token_type == _T.L_PAREN and named:
-        raise _refuse(
-            text,
-            token,
-            ("functions and files cannot be asked", "Ask about a declared table by its name."),
-            token.text + "(...)",
-        )
+        raise _refuse(text, token, _NO_TABLE, token.text + "(...)")
     if (pair := (word, after.text.upper())) in _REFUSED_PAIRS:
         raise _refuse(text, token, _REFUSED_PAIRS[pair], " ".join(pair))
 
@@ -495,14 +400,7 @@ def _check_depth(text: str, tokens: tuple[Token, ...]) -> None:
             prefixes.pop()
             depth -= 1 + prefixes[-1]
         if depth + prefixes[-1] > DEEPEST_TEXT:
-            raise _refuse(
-                text,
-                token,
-                (
-                    f"at most {DEEPEST_TEXT} brackets may be nested",
-                    "Ask several smaller questions.",
-                ),
-            )
+            raise _refuse(text, token, _TOO_DEEP)
         if joins > MOST_JOINS:
             raise _refuse(text, token, MANY_JOINS)
         operand = kind in _LEAVES or kind in _CLOSING

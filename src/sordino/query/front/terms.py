@@ -46,11 +46,8 @@ class Term:
         )
 
     def __iter__(self) -> NoReturn:
-        raise InvalidInput(
-            "a column where Python wants a list",
-            "its values are never shown",
-            "Use isin([...]) to look a value up.",
-        )
+        hint = "Use isin([...]) to look a value up."
+        raise InvalidInput("a column where Python wants a list", "its values are never shown", hint)
 
     def _with(self, function: str, *others: object) -> Term:
         return Term(calls.call(function, self.tree, *map(_value, others)))
@@ -141,11 +138,8 @@ class Term:
 
         if isinstance(values, Question):
             if not isinstance(self.tree, Column):
-                raise InvalidInput(
-                    "isin(question)",
-                    "it is asked of the person column",
-                    "Write col('patient_id').isin(...).",
-                )
+                rule = "it is asked of the person column"
+                raise InvalidInput("isin(question)", rule, "Write col('patient_id').isin(...).")
             return Term(Member(self.tree, values.rows))
         if isinstance(values, str | Term) or not isinstance(values, Iterable):
             raise InvalidInput(
@@ -340,11 +334,8 @@ def _arithmetic(function: str, *parts: object) -> Measure:
             else calls.constant(part)
         )
         if tree is None or not calls.is_arithmetic(tree):
-            raise _wrong(
-                part,
-                "aggregates are combined with aggregates and numbers",
-                "Write sum('a') / sum('b').",
-            )
+            rule = "aggregates are combined with aggregates and numbers"
+            raise _wrong(part, rule, "Write sum('a') / sum('b').")
         trees.append(tree)
     return Measure(calls.call(function, *trees))
 
@@ -457,11 +448,8 @@ def _value(value: object) -> Expression:
         case Term(tree):
             return tree
         case Measure() | When():
-            raise _wrong(
-                value,
-                "an expression of one row cannot hold it",
-                "Close a when(...) with otherwise(...); aggregates go into agg().",
-            )
+            hint = "Close a when(...) with otherwise(...); aggregates go into agg()."
+            raise _wrong(value, "an expression of one row cannot hold it", hint)
         case _:
             return calls.constant(value)
 
@@ -469,11 +457,8 @@ def _value(value: object) -> Expression:
 def _truth(value: object) -> Expression:
     if isinstance(value, Term | bool):
         return _value(value)
-    raise _wrong(
-        value,
-        "& and | combine conditions",
-        "Put each comparison into brackets: (col('a') > 1) & (col('b') > 2).",
-    )
+    rule = "& and | combine conditions"
+    raise _wrong(value, rule, "Put each comparison into brackets: (col('a') > 1) & (col('b') > 2).")
 
 
 def _wrong(value: object, rule: str, hint: str) -> InvalidInput:
@@ -509,11 +494,8 @@ def col(name: str, table: str | None = None) -> Term:
     """A column by name; `table` names the public table that it belongs to, if it was joined."""
     for text in (name, table):
         if text is not None and (not isinstance(text, str) or not text):
-            raise _wrong(
-                text,
-                "a name must be text that is not empty",
-                "Write col('age') or col('region', table='wards').",
-            )
+            rule = "a name must be text that is not empty"
+            raise _wrong(text, rule, "Write col('age') or col('region', table='wards').")
     return Term(Column(name, table))
 
 

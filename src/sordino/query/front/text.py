@@ -22,6 +22,7 @@ from sordino.query.front.calls import CASTS, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
 from sordino.query.front.shapes import WITHIN_PERSON, check_query, rebuilt
+from sordino.query.same_name import folded
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -195,11 +196,8 @@ class _Writer:
                 inner = "*" if function == "count" and not arguments else self._list(arguments)
                 return _ATOM, f"{function.upper()}({inner}) OVER ({' '.join(over)})"
             case Call(function, parts):
-                raise InvalidInput(
-                    f"{function} of {len(parts)} arguments",
-                    "there is no such function",
-                    "`sordino docs sql` lists what there is.",
-                )
+                what, rule = f"{function} of {len(parts)} arguments", "there is no such function"
+                raise InvalidInput(what, rule, "`sordino docs sql` lists what there is.")
             case _:
                 assert_never(node)
 
@@ -409,7 +407,7 @@ def _other(column: Expression, items: Sequence[Output]) -> Output | None:
     """The item that a plain name means, if that is another than the column of that name."""
     if not isinstance(column, Column) or column.table is not None:
         return None
-    found = (item for item in items if item.name.casefold() == column.name.casefold())
+    found = (item for item in items if folded(item.name) == folded(column.name))
     return next((item for item in found if item.value != column), None)
 
 

@@ -65,21 +65,11 @@ def _whole(name: str, x: Typed) -> Typed:
         or not -_WHOLE[name] <= type_.lower <= type_.upper < _WHOLE[name]
     ):
         rule = f"its bounds must be known, and whole numbers of type {name.upper()}"
-        raise refuse(
-            "cast",
-            (x,),
-            rule,
-            "Bound it first: CAST(CLAMP(x, 0, 1000) AS BIGINT). ROUND(x) takes every number.",
-        )
+        hint = "Bound it first: CAST(CLAMP(x, 0, 1000) AS BIGINT). ROUND(x) takes every number."
+        raise refuse("cast", (x,), rule, hint)
     return found
 
 
 CAST_FUNCTIONS = (
-    Function(
-        "cast",
-        2,
-        2,
-        "a moment as its 'date', a number as the nearest 'integer', a condition as 0 or 1",
-        _cast,
-    ),
-)
+    Function("cast", 2, 2, "a moment as its 'date', a number as the nearest 'integer', a condition as 0 or 1", _cast),
+)  # fmt: skip

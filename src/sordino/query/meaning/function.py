@@ -19,16 +19,8 @@ from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
 __all__ = [
-    "Function",
-    "alike",
-    "hull",
-    "is_null_constant",
-    "literal_int",
-    "literal_text",
-    "number_of",
-    "refuse",
-    "words",
-]
+    "Function", "alike", "hull", "is_null_constant", "literal_int", "literal_text", "number_of", "refuse", "words",
+]  # fmt: skip
 
 ENGINE_TYPES: dict[type[Type], str] = {
     Truth: "boolean",
@@ -55,11 +47,8 @@ class Function:
         if len(arguments) < self.least or (self.most is not None and len(arguments) > self.most):
             wanted = str(self.least) if self.least == self.most else f"{self.least} or more" if self.most is None \
                 else f"{self.least} to {self.most}"  # fmt: skip
-            raise InvalidInput(
-                f"{self.name} with {len(arguments)} arguments",
-                f"{self.name} takes {wanted}",
-                f"{self.meaning}.",
-            )
+            what = f"{self.name} with {len(arguments)} arguments"
+            raise InvalidInput(what, f"{self.name} takes {wanted}", f"{self.meaning}.")
         return self.rule(*arguments)
 
 
@@ -128,12 +117,8 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 hint = "Compare dates, take a part (EXTRACT(year FROM day)), or count days: DATE_DIFF('day', first, last)."
                 raise refuse(function, arguments, "a date is not a number", hint)
             case _:
-                raise refuse(
-                    function,
-                    arguments,
-                    f"{function} needs numbers",
-                    "Pass columns of type int or float, or numbers.",
-                )
+                hint = "Pass columns of type int or float, or numbers."
+                raise refuse(function, arguments, f"{function} needs numbers", hint)
     return numbers
 
 
@@ -192,12 +177,8 @@ def alike(function: str, arguments: Sequence[Typed]) -> list[Typed]:
         found = " and ".join(
             sorted(kind_words(a.type) for a in {type(a.type): a for a in result}.values())
         )
-        raise refuse(
-            function,
-            arguments,
-            f"{function} needs arguments of one kind, not {found}",
-            _same_kind(arguments),
-        )
+        rule = f"{function} needs arguments of one kind, not {found}"
+        raise refuse(function, arguments, rule, _same_kind(arguments))
     return result
 
 

@@ -31,12 +31,8 @@ def ends(x: Number) -> tuple[Fraction, Fraction]:
     """Both bounds of a number that must have them."""
     if x.lower is None or x.upper is None:
         hint = "Declare its min and max."
-        raise InvalidInput(
-            "a number without bounds",
-            "this needs both bounds of the number",
-            hint,
-            Code.DECLARATION,
-        )
+        what = "a number without bounds"
+        raise InvalidInput(what, "this needs both bounds of the number", hint, Code.DECLARATION)
     return x.lower, x.upper
 
 

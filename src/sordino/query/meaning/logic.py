@@ -26,12 +26,8 @@ def as_truth(function: str, arguments: Sequence[Typed]) -> list[Typed]:
     """The arguments if all are conditions; NULL is a condition that is not known."""
     for a in arguments:
         if not isinstance(a.type, Truth | Nothing):
-            raise refuse(
-                function,
-                arguments,
-                f"{function} needs conditions",
-                "Compare the value with something, as in age >= 65.",
-            )
+            hint = "Compare the value with something, as in age >= 65."
+            raise refuse(function, arguments, f"{function} needs conditions", hint)
     return [
         Typed(Truth(), nodes.null("boolean"), (None,)) if is_null_constant(a) else a
         for a in arguments
@@ -63,12 +59,8 @@ def _comparison(name: str, node: type[exp.Expression]) -> Callable[[Typed, Typed
 def _in(x: Typed, *listed: Typed) -> Typed:
     for literal in listed:
         if literal.constant is None:
-            raise refuse(
-                "in",
-                (x, literal),
-                "IN takes written-out values",
-                "Join several comparisons by OR instead.",
-            )
+            rule = "IN takes written-out values"
+            raise refuse("in", (x, literal), rule, "Join several comparisons by OR instead.")
     if is_null_constant(x):
         return Typed(Truth(), nodes.null("boolean"), (None,))
     same = alike("in", (x, *listed))

@@ -7,15 +7,8 @@ from typing import ClassVar
 from sqlglot import exp
 
 __all__ = [
-    "Doubles",
-    "Fits",
-    "Indicator",
-    "ItemOf",
-    "Let",
-    "PlaceIn",
-    "TextList",
-    "WideDiv",
-]
+    "Doubles", "Fits", "Indicator", "ItemOf", "Let", "PlaceIn", "TextList", "WideDiv",
+]  # fmt: skip
 
 
 class Let(exp.Expression):

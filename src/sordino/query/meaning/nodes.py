@@ -267,11 +267,8 @@ def constant(value: Value) -> Typed:
             )
         case datetime():
             if value.tzinfo is not None:
-                raise InvalidInput(
-                    f"the time {value.isoformat()}",
-                    "times have no time zone here",
-                    "Leave the zone out.",
-                )
+                what = f"the time {value.isoformat()}"
+                raise InvalidInput(what, "times have no time zone here", "Leave the zone out.")
             sql = cast(exp.Literal.string(value.isoformat(" ")), "timestamp")
             return Typed(Moment(value, value, nullable=False), sql, known)
         case date():

@@ -225,12 +225,8 @@ def _bucket(x: Typed, width: Typed) -> Typed:
         or not isinstance(known, int | Fraction)
         or not Fraction(1, 10**100) <= known <= 10**100
     ):
-        raise refuse(
-            "bucket",
-            (x, width),
-            "its width must be a positive number, written out",
-            "Write a width such as 10 or 0.5.",
-        )
+        rule = "its width must be a positive number, written out"
+        raise refuse("bucket", (x, width), rule, "Write a width such as 10 or 0.5.")
     if is_null_constant(x):
         return x
     (a,) = number_of("bucket", (x,))

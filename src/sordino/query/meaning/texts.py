@@ -28,12 +28,8 @@ _LONGEST_JOINED, _MOST_JOINED = 10_000, 1000
 def _text_of(function: str, arguments: Sequence[Typed]) -> Text:
     type_ = arguments[0].type
     if not isinstance(type_, Text):
-        raise refuse(
-            function,
-            arguments,
-            f"{function} needs a text first",
-            "Pass a column of type text or category.",
-        )
+        rule = f"{function} needs a text first"
+        raise refuse(function, arguments, rule, "Pass a column of type text or category.")
     return type_
 
 
@@ -110,12 +106,8 @@ def _joined(x: Typed, y: Typed) -> Typed:
     ):
         # a text that is doubled again and again would take all memory
         rule = f"joined texts have at most {_LONGEST_JOINED:,} characters, known beforehand"
-        raise refuse(
-            "||",
-            (x, y),
-            rule,
-            "Cut them first: SUBSTR(city, 1, 100); or declare max_length of the column.",
-        )
+        hint = "Cut them first: SUBSTR(city, 1, 100); or declare max_length of the column."
+        raise refuse("||", (x, y), rule, hint)
     values = None
     if (
         x.type.values is not None

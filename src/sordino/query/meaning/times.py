@@ -33,12 +33,8 @@ def _time_of(
 ) -> Day | Moment:
     type_ = arguments[place].type
     if not isinstance(type_, Day | Moment):
-        raise refuse(
-            function,
-            arguments,
-            f"{function} needs a date",
-            "Pass a column of type date or datetime.",
-        )
+        rule = f"{function} needs a date"
+        raise refuse(function, arguments, rule, "Pass a column of type date or datetime.")
     if clock and isinstance(type_, Day):
         raise refuse(
             function, arguments, "a date has no time of day", "Pass a column of type datetime."
@@ -80,12 +76,8 @@ def _date_part(part: Typed, day: Typed) -> Typed:
 def _unit_of(function: str, arguments: Sequence[Typed], units: tuple[Unit, ...], name: str) -> Unit:
     found = next((u for u in units if u == name), None)
     if found is None:
-        raise refuse(
-            function,
-            arguments,
-            f"{name!r} is not a unit of time here",
-            f"Units are {', '.join(units)}.",
-        )
+        rule = f"{name!r} is not a unit of time here"
+        raise refuse(function, arguments, rule, f"Units are {', '.join(units)}.")
     return found
 
 

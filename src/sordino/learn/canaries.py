@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sordino.audit.claim import whole
-from sordino.audit.inputs.rows import random_order
 from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 from sordino.mechanisms import bits
 from sordino.mechanisms.discrete import bernoulli
-from sordino.privacy.exact import Number, four_digits, open_unit, positive
+from sordino.privacy.exact import Number, four_digits, open_unit, positive, whole
 
 __all__ = ["TrainingAudit", "audit_training", "certified_epsilon", "is_trainer"]
 
@@ -171,7 +169,7 @@ def _examples(included: npt.NDArray[np.bool_], ordinary: int) -> tuple[Any, Any]
     signs = np.where(np.arange(ordinary) % 2, 1.0, -1.0)
     x = np.vstack([loud, signs[:, None] * np.ones((ordinary, count))])
     y = np.concatenate([np.ones(len(loud)), signs])
-    order = random_order(len(y))
+    order = bits.random_order(len(y))
     return tuple(torch.as_tensor(each[order], dtype=torch.float32) for each in (x, y))
 
 

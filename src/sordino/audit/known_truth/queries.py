@@ -1,4 +1,4 @@
-"""Programs around our mechanisms, and whole queries of ours: the noise is right, what is around it may not be.
+"""Whole queries of ours in the zoo.
 
 For a batch of answers to a query, its rows are copied into many groups of their own, and one release answers for all:
 noise, selection and draws of different groups are independent, and a row is in one group only.
@@ -7,7 +7,6 @@ noise, selection and draws of different groups are independent, and a row is in 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import cache
@@ -19,7 +18,6 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.known_truth.noise import Floats
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Exact
-from sordino.mechanisms.laplace import Laplace
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.budget import Budget
@@ -27,51 +25,12 @@ from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.release import release
 
-__all__ = ["asked", "visits"]
+__all__ = ["query", "visits"]
 
-_TEN = Laplace.calibrated(sensitivity=10, epsilon=1)
-_ONE = Laplace.calibrated(sensitivity=1, epsilon=1)
 _WARDS = ("A", "B", "C")
 _DELTA = 0.05
 """Of the budget: half of it is for keys that are not public, a tenth of that half for each answer that has some."""
 _COST = {"type": "int", "min": 0, "max": 10}
-
-
-def clipped(rows: Sequence[int]) -> Any:
-    """A sum of values that are kept within bounds."""
-    return _TEN.release(sum(min(max(row, 0), 10) for row in rows))
-
-
-def unclipped(rows: Sequence[int]) -> Any:
-    """The same without bounds."""
-    return _TEN.release(sum(rows))
-
-
-def adaptive(rows: Sequence[int]) -> Any:
-    """How many are small, if there seem to be many rows."""
-    half = Laplace.calibrated(sensitivity=1, epsilon=0.5)
-    found = half.release(len(rows))
-    return (found, half.release(sum(row < 5 for row in rows))) if found > 3 else (found, None)
-
-
-def divided_by_n(rows: Sequence[int]) -> Any:
-    """A mean with the exact number of rows."""
-    return clipped(rows) / len(rows)
-
-
-def two_for_one(rows: Sequence[int]) -> Any:
-    """A count and a sum."""
-    return _ONE.release(len(rows)), clipped(rows)
-
-
-def branching(rows: Sequence[int]) -> Any:
-    """Small data are not worth a count."""
-    return _ONE.release(len(rows)) if len(rows) > 3 else 0
-
-
-def scaled_from_data(rows: Sequence[int]) -> Any:
-    """Noise for the largest row."""
-    return Laplace(max(rows)).release(sum(rows))
 
 
 def visits(costs: list[int]) -> Dataset:
@@ -84,10 +43,10 @@ def visits(costs: list[int]) -> Dataset:
 
 
 def query(
-    data: Any, size: int, *, sql: str, column: str, mechanism: Any = None, copies: int = 500, keys: bool = False
+    data: Any, size: int, sql: str, column: str, *, mechanism: Any = None, copies: int = 500, keys: bool = False
 ) -> Floats:  # fmt: skip
     """A query as a mechanism of rows; one row of numbers for each copy, a ward that is not found being -1000."""
-    plan, exacts = asked(sql, tuple(map(tuple, data)), copies, mechanism)
+    plan, exacts = _asked(sql, tuple(map(tuple, data)), copies, mechanism)
     made = []
     for _ in range(math.ceil(size / copies)):
         answer = release(exacts, plan, None).to_arrow().to_pydict()
@@ -107,7 +66,7 @@ def _by_copy(cities: list[str], numbers: Floats, copies: int) -> Floats:
 
 
 @cache
-def asked(
+def _asked(
     sql: str, rows: tuple[tuple[str, int], ...], copies: int, mechanism: Any
 ) -> tuple[Plan, list[Exact]]:
     """The plan, and the exact sums over all copies of the rows."""
