@@ -140,7 +140,7 @@ def test_whole_numbers_are_found_where_few_cells_are_free() -> None:
         shape = tuple(rng.integers(2, 6, 2))
         free = rng.random(shape) < rng.uniform(0.3, 0.9)
         exact = np.where(free, rng.integers(0, 6, shape), 0)
-        given = {(0,): exact.sum(axis=1), (1,): exact.sum(axis=0)}
+        given: dict[tuple[int, ...], Any] = {(0,): exact.sum(axis=1), (1,): exact.sum(axis=0)}
         noisy = np.where(free, exact + rng.normal(0, 10, shape), 0.0)
         whole = nearest_whole((0, 1), noisy, free, given)
         assert all(np.array_equal(margin(whole, (0, 1), part), own) for part, own in given.items())

@@ -334,7 +334,7 @@ class MarginalTable:
             rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
         )
 
-    def range(self, **ends: tuple[Value, Value]) -> Estimates:
+    def range(self, **ends: tuple[Value | float, Value | float]) -> Estimates:
         """The number of rows whose values lie between two values of some columns, both included; with its interval.
 
         Columns that are not named are summed over.
