@@ -131,7 +131,7 @@ def literal_path(path: Path, kind: str) -> Path:
         letters = letters.replace("\\", "")
     found = [letter for letter in letters if letter in str(real)]
     if found:
-        rule = f"the engine would read another file, since there is a {found[0]} in its path"
+        rule = f"the engine would read another file, since its path holds {found[0]}"
         raise InvalidDeclaration(
             f"source = {show(str(real))}", rule, "Rename the file, or the folder that has it."
         )
