@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BARE := $(VENV)/.installed-bare
-# Three on two cores: some tests wait for disks, servers and signals.
-WORKERS ?= 3
+# Four on two cores: some tests wait for disks, servers and signals.
+WORKERS ?= 4
 
 # Tests start hundreds of interpreters: without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE

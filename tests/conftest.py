@@ -10,10 +10,17 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark comes first. So it stays with the first worker, and one Java machine is started:
-    what workers take from each other are the last tests.
+    """What needs Spark comes first. So it stays with the first worker, and one Java machine is started: what workers
+    take from each other are the last tests. Pages, wheels and replays come next: of these single tests are long.
     """
-    items.sort(key=lambda item: not ("/engines/" in item.nodeid and "spark" in item.nodeid))
+    tests = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        if "/engines/" in item.nodeid and "spark" in item.nodeid:
+            return 0
+        return 1 if item.path.parent == tests else 2
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")
