@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BARE := $(VENV)/.installed-bare
-# Four on two cores: some tests wait for disks, servers and signals.
-WORKERS ?= 4
+# Three on two cores: some tests wait for disks, servers and signals.
+WORKERS ?= 3
 
 # Tests start hundreds of interpreters: without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -221,7 +221,7 @@ def test_an_interrupt_at_any_step_of_a_charge_leaves_nothing_locked(
 ) -> None:
     # once a bug, after begin: the transaction stayed open, and the others waited for nothing
     for module in (sqlite, postgres):
-        monkeypatch.setattr(module, "PATIENCE", 0.2)
+        monkeypatch.setattr(module, "PATIENCE", 2.0)
     dataset = declare(tmp_path)
     place = request.getfixturevalue("postgres_address") if store == "postgres" else None
     with Ledger.open(dataset, place) as ledger, Ledger.open(dataset, place) as other:
