@@ -25,8 +25,11 @@ from sordino import (
     Session,
     mechanism_from_json,
 )
+from sordino.accounting.bracket import Bracket
+from sordino.audit.inputs.neighbors import Checked
+from sordino.audit.replayed import function_replay
 from sordino.audit.replayed.cost import Cost
-from sordino.audit.replayed.recording import record, replay_on
+from sordino.audit.replayed.recording import Record, record, replay_on
 from sordino.audit.replayed.replay import replay
 from sordino.audit.replayed.result_difference import Opaque, difference
 from sordino.audit.reporting.report import Report, Verdict
@@ -800,3 +803,34 @@ def test_choices_cost_what_their_scores_move(method: str) -> None:
         is Verdict.VIOLATED
     )
     assert not replay(best, [3, 1, 2], [2, 2, 2], epsilon=0.5, neighbors="answers").passed
+
+
+@dataclass(frozen=True)
+class KnownBetween:
+    """A cost of which two ends are known."""
+
+    lower: float
+    upper: float
+
+    def epsilon_bounds(self, delta: Fraction) -> Bracket:
+        return Bracket(self.lower, self.upper)
+
+    def within(self, epsilon: Fraction, delta: Fraction) -> bool | None:
+        return True if self.upper <= epsilon else False if self.lower > epsilon else None
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"), [(KnownBetween(2, 2), "VIOLATED"), (KnownBetween(0.5, 2), "UNDECIDED")]
+)
+def test_a_neighbour_that_refutes_the_claim_is_told_beside_one_with_larger_bounds(
+    other: KnownBetween, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = {"loose": KnownBetween(0.5, 9), "known": other}
+    monkeypatch.setattr(function_replay._Run, "cost", property(lambda run: costs[run.neighbour]))
+    sides = ("D", "D'")
+    runs = [function_replay._Run(name, sides, Record((), 1)) for name in costs]
+    claim = function_replay.Claim(Fraction(1), Fraction(0))
+    audit = function_replay.FunctionReplay(
+        len, [1], {"D'": []}, Checked(True, "rows"), claim, lambda _: None, "f", 1, asked=True
+    )
+    assert audit._judged(runs).verdict is Verdict[verdict]

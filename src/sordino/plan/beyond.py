@@ -321,8 +321,8 @@ def remarks(
             number = rest.pop(0) / part
             if number > near:
                 end = f"the {word} bound of {getattr(term.partial, 'what', 'the column')}, {four_digits(steps * grid.step)}"
-                each = "values are" if measure.by_row else "persons have values"
-                said.append(f"About {_count(number, near)} {each} at {end}, or beyond it.")
+                who_has = "values are" if measure.by_row else "persons have values"
+                said.append(f"About {_count(number, near)} {who_has} at {end}, or beyond it.")
     if measure.nobody:
         number, near = rest.pop(0) / unit, float(noise.half_width([[1 / unit]], confidence)[0])
         most = math.ceil(max(number, 0) + near)

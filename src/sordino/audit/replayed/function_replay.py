@@ -187,6 +187,12 @@ class FunctionReplay:
             return self._undecided(why, runs)
         costs = {run.cost: run.cost.epsilon_bounds(self.claim.delta) for run in runs}
         worst = max(runs, key=lambda run: costs[run.cost].upper)
+        if self.claim.epsilon is not None and len(costs) > 1:
+            claimed = self.claim.epsilon, self.claim.delta
+            if (
+                worst.cost.within(*claimed) is None
+            ):  # its bounds refute nothing; another run's cost may
+                worst = next((run for run in runs if run.cost.within(*claimed) is False), worst)
         return self._weighed(runs, worst, costs[worst.cost])
 
     def _weighed(self, runs: list[_Run], worst: _Run, found: Bracket) -> Report:
